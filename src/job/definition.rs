@@ -1,0 +1,91 @@
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::JobName;
+use super::schedule::Schedule;
+use crate::lock::{LeaseTiming, Resource};
+
+/// A job as it is meant: validated, defaults merged, nothing left to interpret.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// Its name, unique in the schedule.
+    pub name: JobName,
+    /// What it is for, in its author's words.
+    pub description: Option<String>,
+    /// Whether it ticks at all.
+    pub enabled: bool,
+    /// When it ticks.
+    pub schedule: Schedule,
+    /// What it runs.
+    pub command: Command,
+    /// What it locks while it runs; jobs that name the same lock exclude one another.
+    pub resource: Resource,
+    /// How its lease is timed.
+    pub timing: LeaseTiming,
+    /// What becomes of a trigger whose lock is held.
+    pub overlap: Overlap,
+    /// How long one run may take; `None` for ever.
+    pub timeout: Option<Duration>,
+    /// Variables on top of the base environment.
+    pub env: BTreeMap<String, String>,
+    /// Where it runs; `None` for the home directory of its user.
+    pub directory: Option<PathBuf>,
+    /// What becomes of a run whose host died.
+    pub on_crash: OnCrash,
+    /// How long a trigger may wait to be started while the database is reachable.
+    pub start_deadline: Duration,
+    /// What becomes of triggers that nobody could take.
+    pub catch_up: CatchUp,
+    /// How far back it catches up.
+    pub catch_up_max_age: Duration,
+}
+
+/// What a job runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// A program and its arguments, without a shell. Never empty.
+    Argv(Vec<String>),
+    /// A line for `/bin/sh -c`.
+    Shell(String),
+}
+
+impl Command {
+    /// Program and arguments.
+    pub fn argv(&self) -> Vec<String> {
+        match self {
+            Self::Argv(argv) => argv.clone(),
+            Self::Shell(line) => vec!["/bin/sh".to_owned(), "-c".to_owned(), line.clone()],
+        }
+    }
+}
+
+/// What becomes of a trigger whose lock is held by another run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overlap {
+    /// It is skipped, and its row says by whom it was held off.
+    Skip,
+    /// It waits for the lock up to this long; at most one trigger of a job waits.
+    Wait(Duration),
+}
+
+/// What becomes of a run whose host died.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnCrash {
+    /// It is recorded as lost: at most once.
+    Record,
+    /// It is run again, up to `max` times: at least once.
+    Rerun {
+        /// How many reruns one trigger may have.
+        max: u32,
+    },
+}
+
+/// What becomes of triggers that nobody could take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CatchUp {
+    /// The newest is run late, the others are recorded as missed.
+    Latest,
+    /// All are recorded as missed.
+    None,
+}

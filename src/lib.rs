@@ -1,0 +1,8 @@
+//! cron for several hosts: every trigger runs once, under a lock that lives by heartbeats.
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod clock;
+pub mod fleet;
+pub mod job;
+pub mod lock;
+pub mod trigger;
