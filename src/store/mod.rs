@@ -1,0 +1,43 @@
+//! Floor 3: the shared tables, and the only user of `sqlx`.
+//!
+//! A narrow port, one trait per subject ([`Locks`], [`Runs`], [`Hosts`], [`Schema`]), and two
+//! adapters with the same behaviour: PostgreSQL for several hosts, SQLite for several daemons on
+//! one machine. One conformance suite (`tests/store.rs`) runs every case against both.
+//!
+//! What it does *not* guarantee: that a holder stops in time (floor 4 and 5), and anything at all
+//! once the database forgets commits (asynchronous failover, `synchronous_commit = off`).
+//!
+//! Instants in answers are the database's, except `valid_until`, which is this host's and never
+//! later than the row's expiry.
+
+mod connections;
+mod error;
+mod fleet;
+mod locks;
+mod open;
+mod postgres;
+mod runs;
+mod schema;
+mod sqlite;
+
+use std::sync::Arc;
+
+pub use error::{SchemaError, StoreError};
+pub use fleet::{Fleet, HostBeat, Hosts, JobSeen};
+pub use locks::{
+    Acquire, Acquired, Grant, Holder, LockRow, Locks, Loss, PreviousOwner, Released, Renewal, Renewed,
+};
+pub use open::{Location, OpenOptions, open};
+pub use runs::{
+    Became, CatchUpPlan, Claim, Claimant, Claimed, Ending, Finished, JobProgress, LateRun, LockAtEnd, LostRun,
+    MissedRange, OverdueRun, Recovered, RunFilter, RunKey, RunRow, Runs, Taken, WaitingRun,
+};
+pub use schema::{Migrated, SCHEMA_VERSION, Schema};
+
+/// Everything that the shared tables can do.
+pub trait Store: Locks + Runs + Hosts + Schema {}
+
+impl<T: Locks + Runs + Hosts + Schema> Store for T {}
+
+/// A store that tasks share.
+pub type SharedStore = Arc<dyn Store>;
