@@ -59,7 +59,8 @@ CREATE TABLE runs (
 );
 
 -- Recovery, waiting and the holder's run look at open runs only; they are few.
-CREATE INDEX runs_open ON runs (job, resource) WHERE state IN ('waiting', 'claimed', 'running');
+CREATE INDEX runs_open_by_job ON runs (job) WHERE state IN ('waiting', 'claimed', 'running');
+CREATE INDEX runs_open_by_resource ON runs (resource) WHERE state IN ('waiting', 'claimed', 'running');
 
 CREATE TABLE hosts (
     instance        uuid PRIMARY KEY,
@@ -240,6 +241,22 @@ BEGIN
     RETURN cronlatch_grant_v1(p_resource, p_owner, p_ttl_ms, p_expected_now);
 END $$;
 
+-- A live run of this job under another lock: its `lock` was changed, or hosts disagree about it.
+CREATE FUNCTION cronlatch_other_run_v1(
+    p_job text, p_target text, p_resource text
+) RETURNS cronlatch_grant_v1 LANGUAGE plpgsql AS $$
+DECLARE
+    a cronlatch_grant_v1;
+BEGIN
+    SELECT 'held', l.resource, l.owner, l.token, l.acquired_at, l.expires_at, cronlatch_now_v1(), o.id
+    INTO a.outcome, a.resource, a.owner, a.token, a.acquired_at, a.expires_at, a.now, a.run
+    FROM runs o JOIN distributed_locks l ON l.resource = o.resource AND l.token = o.token
+    WHERE o.job = p_job AND o.target = p_target AND o.state IN ('claimed', 'running')
+      AND o.resource <> p_resource AND l.released_at IS NULL AND l.expires_at > cronlatch_now_v1()
+    LIMIT 1;
+    RETURN a;
+END $$;
+
 -- The answer of a claim.
 CREATE TYPE cronlatch_claim_v1 AS (
     outcome    text,          -- granted, already_claimed, held, too_early, paused, forgotten
@@ -317,14 +334,8 @@ BEGIN
         RETURN c;
     END IF;
 
-    -- A live run of this job under another lock: its `lock` was changed, or hosts disagree about it.
-    SELECT 'held', l.resource, l.owner, l.token, l.acquired_at, l.expires_at, cronlatch_now_v1(), o.id
-    INTO g.outcome, g.resource, g.owner, g.token, g.acquired_at, g.expires_at, g.now, g.run
-    FROM runs o JOIN distributed_locks l ON l.resource = o.resource AND l.token = o.token
-    WHERE o.job = p_job AND o.target = p_target AND o.state IN ('claimed', 'running')
-      AND o.resource <> p_resource AND l.released_at IS NULL AND l.expires_at > cronlatch_now_v1()
-    LIMIT 1;
-    IF NOT FOUND THEN
+    g := cronlatch_other_run_v1(p_job, p_target, p_resource);
+    IF g.outcome IS NULL THEN
         g := cronlatch_grant_v1(p_resource, p_owner, p_ttl_ms, p_expected_now);
     END IF;
     c.lock := g;
@@ -397,14 +408,15 @@ BEGIN
         c.outcome := 'not_now';
         RETURN c;
     END IF;
-    SELECT 'held', l.resource, l.owner, l.token, l.acquired_at, l.expires_at, cronlatch_now_v1(), o.id
-    INTO g.outcome, g.resource, g.owner, g.token, g.acquired_at, g.expires_at, g.now, g.run
-    FROM distributed_locks l
-    LEFT JOIN runs o ON o.resource = l.resource AND o.token = l.token AND o.state IN ('claimed', 'running')
-    WHERE l.expires_at > cronlatch_now_v1() AND l.released_at IS NULL
-      AND (l.resource = p_resource OR (o.job = r.job AND o.target = r.target))
-    LIMIT 1;
-    IF FOUND THEN
+    g := cronlatch_other_run_v1(r.job, r.target, p_resource);
+    IF g.outcome IS NULL THEN
+        SELECT 'held', l.resource, l.owner, l.token, l.acquired_at, l.expires_at, cronlatch_now_v1(), o.id
+        INTO g.outcome, g.resource, g.owner, g.token, g.acquired_at, g.expires_at, g.now, g.run
+        FROM distributed_locks l
+        LEFT JOIN runs o ON o.resource = l.resource AND o.token = l.token AND o.state IN ('claimed', 'running')
+        WHERE l.resource = p_resource AND l.released_at IS NULL AND l.expires_at > cronlatch_now_v1();
+    END IF;
+    IF g.outcome = 'held' THEN
         c.outcome := 'held';
         c.lock := g;
         RETURN c;
