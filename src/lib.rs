@@ -5,4 +5,5 @@ pub mod clock;
 pub mod fleet;
 pub mod job;
 pub mod lock;
+pub mod store;
 pub mod trigger;
