@@ -10,7 +10,7 @@ use crate::store::{Fleet, HostBeat, Hosts, JobSeen, StoreError};
 #[async_trait]
 impl Hosts for PostgresStore {
     async fn beat(&self, beat: &HostBeat) -> Result<Fleet, StoreError> {
-        let mut call = self.heartbeat.call("say that this host lives").await?;
+        let mut call = self.work.call("say that this host lives").await?;
         let labels = serde_json::to_string(&beat.labels).expect("strings can be written as JSON");
         let query = self
             .query(sql::BEAT)

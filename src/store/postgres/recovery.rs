@@ -2,10 +2,11 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::decode::column;
+use super::decode::{column, malformed};
 use super::runs::{lost_run, millis, overdue_run};
-use super::{PostgresStore, begin, commit, sql};
-use crate::store::{CatchUpPlan, Recovered, StoreError};
+use super::{PostgresStore, all, begin, commit, sql};
+use crate::job::JobName;
+use crate::store::{CatchUpPlan, JobProgress, ProgressQuery, Recovered, StoreError};
 use crate::trigger::RunId;
 
 impl PostgresStore {
@@ -32,12 +33,10 @@ impl PostgresStore {
                 let mut lost = lost_run(&row)?;
                 let query = self.query(sql::FREE_LOST).bind(lost.resource.as_str()).bind(lost.token.get());
                 call.run(|connection| query.execute(connection)).await?;
-                if column::<i32>(&row, "reruns_left")? > 0 {
-                    let rerun = RunId::generate();
-                    let query = self.query(sql::RERUN).bind(rerun.as_uuid()).bind(lost.run.as_uuid());
-                    let made = call.run(|connection| query.fetch_optional(connection)).await?;
-                    lost.rerun = made.map(|_| rerun);
-                }
+                let rerun = RunId::generate();
+                let query = self.query(sql::RERUN).bind(lost.run.as_uuid()).bind(rerun.as_uuid());
+                let made = call.run(|connection| query.fetch_one(connection)).await?;
+                lost.rerun = column::<bool>(&made, "made")?.then_some(rerun);
                 recovered.lost.push(lost);
             }
         }
@@ -50,6 +49,33 @@ impl PostgresStore {
         commit(&mut call).await?;
         call.done();
         Ok(recovered)
+    }
+
+    pub(super) async fn read_progress(&self, queries: &[ProgressQuery]) -> Result<Vec<JobProgress>, StoreError> {
+        let names: Vec<_> = queries.iter().map(|query| query.job.as_str().to_owned()).collect();
+        let since: Vec<_> = queries.iter().map(|query| query.since).collect();
+        let mut call = self.work.call("read what is caught up").await?;
+        let query = self.query(sql::PROGRESS_JOBS).bind(&names).bind(&since);
+        let rows = call.run(|connection| query.fetch_all(connection)).await?;
+        let mut progress = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let job = JobName::new(column::<String>(row, "name")?).map_err(|error| malformed(error.to_string()))?;
+            progress.push(JobProgress {
+                job,
+                caught_up_through: column(row, "caught_up_through")?,
+                newest_before: column(row, "newest_before")?,
+                with_row: Vec::new(),
+            });
+        }
+        progress.sort_by(|a, b| a.job.cmp(&b.job));
+        let query = self.query(sql::PROGRESS_ROWS).bind(&names).bind(&since);
+        for row in all(call, query).await? {
+            let job: String = column(&row, "job")?;
+            if let Ok(at) = progress.binary_search_by(|known| known.job.as_str().cmp(&job)) {
+                progress[at].with_row.push(column(&row, "scheduled_at")?);
+            }
+        }
+        Ok(progress)
     }
 
     pub(super) async fn catch_up_in_one_transaction(&self, plan: &CatchUpPlan) -> Result<bool, StoreError> {

@@ -8,8 +8,8 @@ use crate::clock::BootInstant;
 use crate::job::JobName;
 use crate::lock::FencingToken;
 use crate::store::{
-    Acquired, Became, CatchUpPlan, Claim, Claimant, Claimed, Ending, Finished, JobProgress, LockAtEnd, Recovered,
-    RunFilter, RunKey, RunRow, Runs, StoreError, Taken, WaitingRun,
+    Acquired, Became, CatchUpPlan, Claim, Claimant, Claimed, Ending, Finished, JobProgress, LockAtEnd, ProgressQuery,
+    Recovered, RunFilter, RunKey, RunRow, Runs, StoreError, Taken, WaitingRun,
 };
 use crate::trigger::{Origin, RunId, RunState, SkipReason, Target, Trigger, TriggerKind};
 
@@ -81,7 +81,8 @@ impl Runs for PostgresStore {
             .bind(ending.signal)
             .bind(ending.reason.as_deref())
             .bind(ending.started_at)
-            .bind(ending.output_tail.as_deref());
+            .bind(ending.output_tail.as_deref())
+            .bind(*RunId::generate().as_uuid());
         let row = one(call, query).await?;
         let lock = word(&row, "lock", |word| match word {
             "released" => Some(LockAtEnd::Released),
@@ -140,29 +141,8 @@ impl Runs for PostgresStore {
         self.recover_in_one_transaction(expected_now).await
     }
 
-    async fn progress(&self, jobs: &[JobName], since: DateTime<Utc>) -> Result<Vec<JobProgress>, StoreError> {
-        let names: Vec<_> = jobs.iter().map(|job| job.as_str().to_owned()).collect();
-        let mut call = self.work.call("read what is caught up").await?;
-        let query = self.query(sql::PROGRESS_JOBS).bind(&names);
-        let rows = call.run(|connection| query.fetch_all(connection)).await?;
-        let mut progress = Vec::with_capacity(rows.len());
-        for row in &rows {
-            let job = JobName::new(column::<String>(row, "name")?).map_err(|error| malformed(error.to_string()))?;
-            progress.push(JobProgress {
-                job,
-                caught_up_through: column(row, "caught_up_through")?,
-                with_row: Vec::new(),
-            });
-        }
-        progress.sort_by(|a, b| a.job.cmp(&b.job));
-        let query = self.query(sql::PROGRESS_ROWS).bind(&names).bind(since);
-        for row in all(call, query).await? {
-            let job: String = column(&row, "job")?;
-            if let Ok(at) = progress.binary_search_by(|known| known.job.as_str().cmp(&job)) {
-                progress[at].with_row.push(column(&row, "scheduled_at")?);
-            }
-        }
-        Ok(progress)
+    async fn progress(&self, queries: &[ProgressQuery]) -> Result<Vec<JobProgress>, StoreError> {
+        self.read_progress(queries).await
     }
 
     async fn catch_up(&self, plan: &CatchUpPlan) -> Result<bool, StoreError> {

@@ -131,7 +131,7 @@ WHERE id = $1 AND owner = $2 AND token = $3 AND state IN ('claimed', 'running')
 RETURNING id";
 
 pub(super) const FINISH: &str =
-    "SELECT recorded, lock FROM cronlatch_finish_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+    "SELECT recorded, lock FROM cronlatch_finish_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
 
 pub(super) const GIVE_BACK: &str = "SELECT cronlatch_give_back_v1($1, $2, $3, $4, $5, $6) AS given";
 
@@ -172,15 +172,7 @@ pub(super) const FREE_LOST: &str = "
 UPDATE distributed_locks SET expires_at = 'epoch', released_at = cronlatch_now_v1()
 WHERE resource = $1 AND token = $2 AND released_at IS NULL";
 
-pub(super) const RERUN: &str = "
-INSERT INTO runs (id, job, scheduled_at, target, origin, attempt, trigger, state, reason, created_at, wait_until,
-                  resource, start_deadline_ms, reruns_left)
-SELECT $1, r.job, r.scheduled_at, r.target, r.origin, r.attempt + 1, 'rerun', 'waiting', 'rerun', cronlatch_now_v1(),
-       cronlatch_now_v1() + r.start_deadline_ms * interval '1 millisecond', r.resource, r.start_deadline_ms,
-       r.reruns_left - 1
-FROM runs r WHERE r.id = $2
-ON CONFLICT DO NOTHING
-RETURNING id";
+pub(super) const RERUN: &str = "SELECT cronlatch_rerun_v1($1, $2) AS made";
 
 pub(super) const OVERDUE: &str = "
 UPDATE runs
@@ -192,12 +184,17 @@ WHERE id IN (
     ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED)
 RETURNING id, job, scheduled_at, target, origin, attempt, state, reason";
 
-pub(super) const PROGRESS_JOBS: &str = "SELECT name, caught_up_through FROM jobs WHERE name = ANY($1)";
+pub(super) const PROGRESS_JOBS: &str = "
+SELECT j.name, j.caught_up_through,
+       (SELECT max(r.scheduled_at) FROM runs r
+        WHERE r.job = j.name AND r.scheduled_at <= i.since AND r.target = '' AND r.origin = 'schedule') AS newest_before
+FROM unnest($1::text[], $2::timestamptz[]) AS i (job, since) JOIN jobs j ON j.name = i.job";
 
 pub(super) const PROGRESS_ROWS: &str = "
-SELECT r.job, r.scheduled_at FROM runs r JOIN jobs j ON j.name = r.job
-WHERE r.job = ANY($1) AND r.scheduled_at > greatest(j.caught_up_through, $2)
-  AND r.origin = 'schedule' AND r.target = '' AND r.attempt = 1
+SELECT r.job, r.scheduled_at
+FROM unnest($1::text[], $2::timestamptz[]) AS i (job, since) JOIN jobs j ON j.name = i.job
+JOIN runs r ON r.job = i.job AND r.scheduled_at > greatest(j.caught_up_through, i.since)
+WHERE r.origin = 'schedule' AND r.target = '' AND r.attempt = 1
 ORDER BY r.job, r.scheduled_at";
 
 pub(super) const MOVE_WATERMARK: &str = "

@@ -10,7 +10,7 @@ use crate::store::{Fleet, HostBeat, Hosts, JobSeen, StoreError};
 #[async_trait]
 impl Hosts for SqliteStore {
     async fn beat(&self, beat: &HostBeat) -> Result<Fleet, StoreError> {
-        let mut transaction = self.begin_heartbeat("say that this host lives").await?;
+        let mut transaction = self.begin("say that this host lives").await?;
         let labels = serde_json::to_string(&beat.labels).expect("strings can be written as JSON");
         let query = sqlx::query(sql::BEAT)
             .bind(beat.instance.to_string())

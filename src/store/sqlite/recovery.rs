@@ -3,12 +3,14 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::sqlite::SqliteRow;
 
-use super::decode::{attempt, column, instant, malformed, resource, run_id, text, token, trigger, word};
+use super::decode::{
+    attempt, column, instant, malformed, optional_instant, resource, run_id, text, token, trigger, word,
+};
 use super::runs::millis;
 use super::{SqliteStore, all, sql};
 use crate::job::JobName;
-use crate::store::{CatchUpPlan, JobProgress, LostRun, OverdueRun, Recovered, StoreError};
-use crate::trigger::{RunId, RunState};
+use crate::store::{CatchUpPlan, JobProgress, LostRun, OverdueRun, ProgressQuery, Recovered, StoreError};
+use crate::trigger::RunState;
 
 impl SqliteStore {
     pub(super) async fn recover_in_one_transaction(
@@ -31,11 +33,7 @@ impl SqliteStore {
             for row in transaction.all(sqlx::query(sql::LOSE)).await? {
                 let mut lost = lost_run(&row)?;
                 transaction.free_lock(&lost.resource, lost.token).await?;
-                if column::<i64>(&row, "reruns_left")? > 0 {
-                    let rerun = RunId::generate();
-                    let query = sqlx::query(sql::RERUN).bind(rerun.to_string()).bind(lost.run.to_string());
-                    lost.rerun = transaction.optional(query).await?.map(|_| rerun);
-                }
+                lost.rerun = transaction.rerun(lost.run).await?;
                 recovered.lost.push(lost);
             }
         }
@@ -48,15 +46,11 @@ impl SqliteStore {
         Ok(recovered)
     }
 
-    pub(super) async fn read_progress(
-        &self,
-        jobs: &[JobName],
-        since: DateTime<Utc>,
-    ) -> Result<Vec<JobProgress>, StoreError> {
-        let names: Vec<_> = jobs.iter().map(JobName::as_str).collect();
-        let names = serde_json::to_string(&names).expect("strings can be written as JSON");
+    pub(super) async fn read_progress(&self, queries: &[ProgressQuery]) -> Result<Vec<JobProgress>, StoreError> {
+        let asked: Vec<_> = queries.iter().map(|query| (query.job.as_str(), text(query.since))).collect();
+        let asked = serde_json::to_string(&asked).expect("strings can be written as JSON");
         let mut call = self.work.call("read what is caught up").await?;
-        let query = sqlx::query(sql::PROGRESS_JOBS).bind(names.clone());
+        let query = sqlx::query(sql::PROGRESS_JOBS).bind(asked.clone());
         let rows = call.run(|connection| query.fetch_all(connection)).await?;
         let mut progress = Vec::with_capacity(rows.len());
         for row in &rows {
@@ -64,11 +58,12 @@ impl SqliteStore {
             progress.push(JobProgress {
                 job,
                 caught_up_through: instant(row, "caught_up_through")?,
+                newest_before: optional_instant(row, "newest_before")?,
                 with_row: Vec::new(),
             });
         }
         progress.sort_by(|a, b| a.job.cmp(&b.job));
-        let query = sqlx::query(sql::PROGRESS_ROWS).bind(names).bind(text(since));
+        let query = sqlx::query(sql::PROGRESS_ROWS).bind(asked);
         for row in all(call, query).await? {
             let job: &str = column(&row, "job")?;
             if let Ok(at) = progress.binary_search_by(|known| known.job.as_str().cmp(job)) {

@@ -14,7 +14,7 @@ use crate::job::JobName;
 use crate::lock::{FencingToken, Owner, Resource};
 use crate::store::{
     Acquired, Became, CatchUpPlan, Claim, Claimant, Claimed, Ending, Finished, Grant, Holder, JobProgress, LockAtEnd,
-    Recovered, RunFilter, RunKey, RunRow, Runs, StoreError, Taken, WaitingRun,
+    ProgressQuery, Recovered, RunFilter, RunKey, RunRow, Runs, StoreError, Taken, WaitingRun,
 };
 use crate::trigger::{Origin, RunId, RunState, SkipReason, Target, Trigger, TriggerKind};
 
@@ -105,8 +105,8 @@ impl Runs for SqliteStore {
         self.recover_in_one_transaction(expected_now).await
     }
 
-    async fn progress(&self, jobs: &[JobName], since: DateTime<Utc>) -> Result<Vec<JobProgress>, StoreError> {
-        self.read_progress(jobs, since).await
+    async fn progress(&self, queries: &[ProgressQuery]) -> Result<Vec<JobProgress>, StoreError> {
+        self.read_progress(queries).await
     }
 
     async fn catch_up(&self, plan: &CatchUpPlan) -> Result<bool, StoreError> {
@@ -364,7 +364,17 @@ impl Transaction<'_> {
             .bind(column::<String>(&row, "scheduled_at")?)
             .bind(ending.state == RunState::Succeeded);
         self.all(query).await?;
+        if ending.state == RunState::Lost && state != RunState::Lost {
+            self.rerun(key.run).await?;
+        }
         Ok(true)
+    }
+
+    /// Makes the next attempt of a lost run wait, if it may have one.
+    pub(super) async fn rerun(&mut self, lost: RunId) -> Result<Option<RunId>, StoreError> {
+        let rerun = RunId::generate();
+        let query = sqlx::query(sql::RERUN).bind(lost.to_string()).bind(rerun.to_string());
+        Ok(self.optional(query).await?.map(|_| rerun))
     }
 
     pub(super) async fn free_lock(&mut self, resource: &Resource, token: FencingToken) -> Result<(), StoreError> {

@@ -179,10 +179,10 @@ RETURNING id, job, scheduled_at, target, origin, attempt, host, resource, token,
 pub(super) const RERUN: &str = "
 INSERT INTO runs (id, job, scheduled_at, target, origin, attempt, trigger, state, reason, created_at, wait_until,
                   resource, start_deadline_ms, reruns_left)
-SELECT $1, r.job, r.scheduled_at, r.target, r.origin, r.attempt + 1, 'rerun', 'waiting', 'rerun', c.now,
+SELECT $2, r.job, r.scheduled_at, r.target, r.origin, r.attempt + 1, 'rerun', 'waiting', 'rerun', c.now,
        strftime('%Y-%m-%dT%H:%M:%fZ', c.now, '+' || (r.start_deadline_ms / 1000.0) || ' seconds'), r.resource,
        r.start_deadline_ms, r.reruns_left - 1
-FROM runs r CROSS JOIN cronlatch_now_v1 c WHERE r.id = $2
+FROM runs r CROSS JOIN cronlatch_now_v1 c WHERE r.id = $1 AND r.reruns_left > 0
 ON CONFLICT DO NOTHING
 RETURNING id";
 
@@ -197,12 +197,16 @@ WHERE id IN (
 RETURNING id, job, scheduled_at, target, origin, attempt, state, reason";
 
 pub(super) const PROGRESS_JOBS: &str = "
-SELECT name, caught_up_through FROM jobs WHERE name IN (SELECT value FROM json_each($1)) ORDER BY name";
+SELECT j.name, j.caught_up_through,
+       (SELECT max(r.scheduled_at) FROM runs r
+        WHERE r.job = j.name AND r.scheduled_at <= i.value ->> 1 AND r.target = '' AND r.origin = 'schedule') AS newest_before
+FROM json_each($1) i JOIN jobs j ON j.name = i.value ->> 0";
 
 pub(super) const PROGRESS_ROWS: &str = "
-SELECT r.job, r.scheduled_at FROM jobs j JOIN runs r ON r.job = j.name
-WHERE j.name IN (SELECT value FROM json_each($1)) AND r.scheduled_at > max(j.caught_up_through, $2)
-  AND r.origin = 'schedule' AND r.target = '' AND r.attempt = 1
+SELECT r.job, r.scheduled_at
+FROM json_each($1) i JOIN jobs j ON j.name = i.value ->> 0
+JOIN runs r ON r.job = j.name AND r.scheduled_at > max(j.caught_up_through, i.value ->> 1)
+WHERE r.origin = 'schedule' AND r.target = '' AND r.attempt = 1
 ORDER BY r.job, r.scheduled_at";
 
 pub(super) const MOVE_WATERMARK: &str = "
