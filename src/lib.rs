@@ -2,8 +2,10 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod clock;
+pub mod events;
 pub mod fleet;
 pub mod job;
 pub mod lock;
 pub mod store;
+pub mod telemetry;
 pub mod trigger;
