@@ -2,11 +2,13 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod clock;
+pub mod daemon;
 pub mod events;
 pub mod fleet;
 pub mod job;
 pub mod lease;
 pub mod lock;
+pub mod run;
 pub mod shim;
 pub mod store;
 pub mod telemetry;

@@ -33,9 +33,9 @@ pub use runs::{
 pub use schema::{Migrated, SCHEMA_VERSION, Schema};
 
 /// Everything that the shared tables can do.
-pub trait Store: Locks + Runs + Hosts + Schema {}
+pub trait Store: Locks + Runs + Hosts + Schema + std::fmt::Debug {}
 
-impl<T: Locks + Runs + Hosts + Schema> Store for T {}
+impl<T: Locks + Runs + Hosts + Schema + std::fmt::Debug> Store for T {}
 
 /// A store that tasks share.
 pub type SharedStore = Arc<dyn Store>;

@@ -200,6 +200,10 @@ pub struct OverdueRun {
     pub run: RunId,
     /// Of which trigger.
     pub trigger: Trigger,
+    /// Which attempt.
+    pub attempt: u32,
+    /// The lock that it waited for.
+    pub resource: Resource,
     /// What it is now: skipped or missed.
     pub state: RunState,
     /// Why.

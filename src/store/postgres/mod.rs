@@ -23,6 +23,7 @@ use super::connections::{Call, Connections};
 use super::{Location, OpenOptions, StoreError};
 
 /// The shared tables in PostgreSQL.
+#[derive(Debug)]
 pub(super) struct PostgresStore {
     work: Connections<PgConnection>,
     heartbeat: Connections<PgConnection>,

@@ -257,6 +257,8 @@ pub(super) fn overdue_run(row: &PgRow) -> Result<crate::store::OverdueRun, Store
     Ok(crate::store::OverdueRun {
         run: run_id(row, "id")?,
         trigger: trigger(row)?,
+        attempt: attempt(row)?,
+        resource: super::decode::resource(row, "resource")?,
         state: word(row, "state", RunState::from_column)?,
         reason: column(row, "reason")?,
     })

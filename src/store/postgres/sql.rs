@@ -182,7 +182,7 @@ SET state = CASE WHEN reason = 'lock_held' THEN 'skipped' ELSE 'missed' END,
 WHERE id IN (
     SELECT id FROM runs WHERE state = 'waiting' AND wait_until <= cronlatch_now_v1()
     ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED)
-RETURNING id, job, scheduled_at, target, origin, attempt, state, reason";
+RETURNING id, job, scheduled_at, target, origin, attempt, resource, state, reason";
 
 pub(super) const PROGRESS_JOBS: &str = "
 SELECT j.name, j.caught_up_through,

@@ -27,6 +27,7 @@ use super::connections::{Call, Connections};
 use super::{OpenOptions, StoreError};
 
 /// The shared tables in one file.
+#[derive(Debug)]
 pub(super) struct SqliteStore {
     work: Connections<SqliteConnection>,
     heartbeat: Connections<SqliteConnection>,

@@ -194,7 +194,7 @@ SET state = CASE WHEN reason = 'lock_held' THEN 'skipped' ELSE 'missed' END,
 WHERE id IN (
     SELECT r.id FROM runs r CROSS JOIN cronlatch_now_v1 c WHERE r.state = 'waiting' AND r.wait_until <= c.now
     ORDER BY r.id LIMIT 100)
-RETURNING id, job, scheduled_at, target, origin, attempt, state, reason";
+RETURNING id, job, scheduled_at, target, origin, attempt, resource, state, reason";
 
 pub(super) const PROGRESS_JOBS: &str = "
 SELECT j.name, j.caught_up_through,
