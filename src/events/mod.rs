@@ -18,8 +18,9 @@ use std::time::Duration;
 use chrono::{DateTime, SecondsFormat, Utc};
 
 pub use daemon::{
-    clock_skewed, clock_stepped, daemon_draining, daemon_reload_refused, daemon_reloaded, daemon_started, daemon_state,
-    daemon_stopped, database_lost, database_recovered, host_duplicated, schedule_disagreement, schedule_problem,
+    clock_skewed, clock_stepped, daemon_draining, daemon_panicked, daemon_reload_refused, daemon_reloaded,
+    daemon_started, daemon_state, daemon_stopped, database_lost, database_recovered, host_duplicated,
+    schedule_disagreement, schedule_problem,
 };
 pub use lock::{
     Contention, LeaseLabel, Takeover, lock_acquired, lock_contended, lock_lost, lock_released, lock_renew_late,

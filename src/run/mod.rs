@@ -11,6 +11,7 @@ mod ending;
 mod environment;
 mod output;
 mod pump;
+mod running;
 mod supervise;
 
 pub use supervise::{Assignment, Runner, Stop};

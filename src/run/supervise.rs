@@ -1,24 +1,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use tokio::sync::watch;
 
-use super::ending::{StopCause, announce, codes, judge};
+use super::ending::announce;
 use super::environment::{directory, environment};
 use super::pump::Pump;
+use super::running::Running;
 use crate::clock::{BootInstant, DatabaseClock};
 use crate::events::{self, RunLabel};
 use crate::fleet::{HostName, InstanceId};
 use crate::job::Job;
-use crate::lease::{Deadline, KeeperHandle, Lease, LeaseState};
+use crate::lease::{Deadline, KeeperHandle, Lease};
 use crate::lock::{FencingToken, Owner, Resource};
-use crate::shim::{Child, SpawnError, SpawnRequest, Spawner, User};
+use crate::shim::{SpawnError, SpawnRequest, Spawner, User};
 use crate::store::{Ending, Grant, LockAtEnd, RunKey, SharedStore, StoreError};
 use crate::trigger::{RunId, RunState, Trigger, TriggerKind};
-
-/// A job that runs longer than this is marked as running; a shorter one is written once, at its end.
-const MARK_AFTER: Duration = Duration::from_secs(1);
 
 /// The pauses between attempts to write a run's end.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -81,29 +78,11 @@ pub struct Runner {
     pub stop: watch::Receiver<Stop>,
 }
 
-/// A stop under way.
-struct Stopping {
-    cause: StopCause,
-    kill_at: BootInstant,
-}
-
 /// What is written of a run when this host is done with it.
 #[derive(Clone, Copy)]
 enum Write<'a> {
     Finish(&'a Ending),
     GiveBack(&'a str),
-}
-
-/// A run whose process is there.
-struct Running<'a> {
-    runner: &'a Runner,
-    assignment: &'a Assignment,
-    key: &'a RunKey,
-    child: Child,
-    lease: watch::Receiver<LeaseState>,
-    deadline: Deadline,
-    started: BootInstant,
-    stopping: Option<Stopping>,
 }
 
 impl Assignment {
@@ -150,16 +129,7 @@ impl Runner {
                 let late = (started_at - assignment.trigger.scheduled_at).to_std().unwrap_or_default();
                 events::run_started(assignment.label(Some(token)), late, assignment.kind.as_str());
                 let pump = child.take_output().map(|output| Pump::start(output, assignment, token));
-                let running = Running {
-                    runner: self,
-                    assignment,
-                    key: &key,
-                    child,
-                    lease: lease.watch(),
-                    deadline,
-                    started,
-                    stopping: None,
-                };
+                let running = Running::new(self, assignment, &key, child, lease.watch());
                 let ending = running.run_out(pump, started_at).await;
                 self.finish(assignment, &key, lease, &ending, started, held_since).await;
             }
@@ -241,107 +211,6 @@ impl Runner {
             Write::Finish(ending) => Ok(Some(self.store.finish(key, ending).await?.lock)),
             Write::GiveBack(reason) => self.store.give_back(key, reason).await.map(|_| None),
         }
-    }
-}
-
-impl Running<'_> {
-    /// Waits for the process to end, stops it when it has to be stopped, and reaps its group.
-    async fn run_out(mut self, pump: Option<Pump>, started_at: DateTime<Utc>) -> Ending {
-        self.watch(started_at).await;
-        let exit = self.child.reap();
-        let output_tail = match pump {
-            Some(pump) => pump.finish().await,
-            None => None,
-        };
-        let (state, reason) = judge(exit, self.stopping.as_ref().map(|stopping| &stopping.cause));
-        let (exit_code, signal) = codes(exit);
-        let reason = reason.map(str::to_owned);
-        Ending { state, exit_code, signal, reason, started_at: Some(started_at), output_tail }
-    }
-
-    /// Everything that can happen while the process runs. Returns once it has exited.
-    async fn watch(&mut self, started_at: DateTime<Utc>) {
-        let mut stop = self.runner.stop.clone();
-        let mut killed = false;
-        let timeout_at = self.assignment.job.timeout.map(|timeout| self.started + timeout);
-        let mut mark = std::pin::pin!(mark_as_running(self.runner, self.key, started_at));
-        let mut marked = false;
-        loop {
-            let kill_at = self.stopping.as_ref().map(|stopping| stopping.kill_at);
-            let told = self.stopping.is_some();
-            tokio::select! {
-                biased;
-                exited = self.child.exited() => match exited {
-                    Ok(()) => return,
-                    // The kernel can't be asked: a process that can't be watched can't be let run.
-                    Err(_) => self.child.kill(),
-                },
-                Ok(()) = self.lease.changed() => self.lease_changed(),
-                () = self.deadline.term_at.reached(), if !told => self.stop(StopCause::LeaseEnding),
-                () = reached(kill_at), if told && !killed => {
-                    self.child.kill();
-                    killed = true;
-                }
-                () = reached(timeout_at), if !told => self.stop(StopCause::Timeout),
-                asked = wait_for_stop(&mut stop, told), if !killed => {
-                    self.stop(StopCause::Drained);
-                    if asked == Stop::Kill {
-                        self.child.kill();
-                        killed = true;
-                    }
-                }
-                () = &mut mark, if !marked => marked = true,
-            }
-        }
-    }
-
-    fn lease_changed(&mut self) {
-        let state = self.lease.borrow_and_update().clone();
-        self.deadline = state.deadline();
-        match state {
-            LeaseState::Held(deadline) => self.child.move_deadline(deadline.kill_at),
-            LeaseState::Lost(loss, _) => self.stop(StopCause::LeaseLost(loss)),
-        }
-    }
-
-    /// TERM now, KILL after the grace, but never past the lease's own deadline. The first cause
-    /// stands.
-    fn stop(&mut self, cause: StopCause) {
-        if self.stopping.is_some() {
-            return;
-        }
-        self.child.terminate();
-        let grace = self.assignment.job.timing.kill_grace();
-        let kill_at = self.deadline.kill_after(BootInstant::now(), grace);
-        self.stopping = Some(Stopping { cause, kill_at });
-    }
-}
-
-/// Waits for an instant; for ever if there is none.
-async fn reached(at: Option<BootInstant>) {
-    match at {
-        Some(at) => at.reached().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Waits until the daemon tells its runs to stop, or, once one is told, to be killed.
-async fn wait_for_stop(stop: &mut watch::Receiver<Stop>, told: bool) -> Stop {
-    let least = if told { Stop::Kill } else { Stop::Terminate };
-    let asked = stop.wait_for(|stop| *stop >= least).await.map(|stop| *stop);
-    match asked {
-        Ok(asked) => asked,
-        // The daemon's end of the channel is gone, and with it whoever waits for this run.
-        Err(_) => Stop::Kill,
-    }
-}
-
-/// Marks a run as running once it has been for a while. An error is no matter: the end is written
-/// with everything that this would write.
-async fn mark_as_running(runner: &Runner, key: &RunKey, started_at: DateTime<Utc>) {
-    tokio::time::sleep(MARK_AFTER).await;
-    if let Err(error) = runner.store.start(key, started_at).await {
-        tracing::debug!(run = %key.run, "not marked as running: {error}");
     }
 }
 
