@@ -13,6 +13,7 @@ use super::Failure;
 use super::store::open_options;
 use crate::config::{self, DatabaseUrl, Drain, Loaded, Migrate, Settings};
 use crate::daemon::{Daemon, DaemonError, Options, Order, Plan};
+use crate::job::Job;
 use crate::shim::current_user;
 use crate::{events, store, telemetry};
 
@@ -110,13 +111,14 @@ async fn reload(path: &Path, plans: &mpsc::Sender<Arc<Plan>>) {
 }
 
 fn plan(loaded: &Loaded) -> Plan {
-    let jobs = loaded.jobs.iter().map(|job| (job.job.clone(), job.digest.to_string()));
-    Plan::new(jobs, loaded.schedule_digest.to_string())
+    let digest = |job: &Job| loaded.digest_of(&job.name).map(|digest| digest.to_string()).unwrap_or_default();
+    let jobs = loaded.jobs.iter().map(|job| (job.clone(), digest(job)));
+    Plan::new(jobs, loaded.schedule_digest().to_string())
 }
 
 /// Renewals have a bound of their own: what the shortest heartbeat of all jobs allows.
 fn heartbeat_timeout(loaded: &Loaded, settings: &Settings) -> Duration {
-    loaded.jobs.iter().map(|job| job.job.timing.call_timeout()).fold(settings.lock.call_timeout(), Duration::min)
+    loaded.jobs.iter().map(|job| job.timing.call_timeout()).fold(settings.lock.call_timeout(), Duration::min)
 }
 
 fn options(settings: &Settings) -> Options {
@@ -125,14 +127,14 @@ fn options(settings: &Settings) -> Options {
         labels: settings.daemon.labels.iter().map(|label| label.as_str().to_owned()).collect(),
         max_running_jobs: settings.daemon.max_running_jobs,
         drain: match settings.daemon.drain {
-            Drain::For(drain) => Some(drain),
+            Drain::Within(drain) => Some(drain),
             Drain::Infinite => None,
         },
         heartbeat: settings.lock.heartbeat(),
         migrate: settings.database.migrate == Migrate::Auto,
         database: match &settings.database.url {
             DatabaseUrl::Sqlite(path) => format!("SQLite {}", path.display()),
-            DatabaseUrl::Postgres(_) => "PostgreSQL".to_owned(),
+            DatabaseUrl::Postgres(url) => url.to_string(),
         },
         user: current_user(),
     }

@@ -86,8 +86,8 @@ impl Next {
         let found: Vec<_> = loaded
             .jobs
             .iter()
-            .filter(|job| job.job.enabled && wanted(job.job.name.as_str()))
-            .map(|job| (Some(job.job.name.to_string()), job.job.schedule.clone()))
+            .filter(|job| job.enabled && wanted(job.name.as_str()))
+            .map(|job| (Some(job.name.to_string()), job.schedule.clone()))
             .collect();
         match (&self.job, found.is_empty()) {
             (_, false) => Ok(found),

@@ -110,6 +110,9 @@ impl Shared {
         let mut pause = FIRST_PAUSE;
         let mut maybe_granted = false;
         loop {
+            if *self.stop.borrow() != Stop::No && !maybe_granted {
+                return None;
+            }
             claim.claimant.expected_now = self.clock.expected();
             let error = match self.store.claim(&claim).await {
                 Ok(Claimed::TooEarly { by }) => {
@@ -124,11 +127,10 @@ impl Shared {
             };
             self.health.failed(&error);
             maybe_granted |= error.is_unknown();
-            let stopping = *self.stop.borrow() != Stop::No;
             let late = BootInstant::now().since(begun) > due.job.start_deadline;
             let passed_over =
                 self.clock.now() - due.at > PASSED_OVER && self.gates.of(&due.job.name).is_superseded(due.at);
-            if !maybe_granted && (stopping || late || passed_over) || *self.stop.borrow() >= Stop::Terminate {
+            if !maybe_granted && (late || passed_over) || *self.stop.borrow() >= Stop::Terminate {
                 self.unsettled.add([due.job.name.clone()]);
                 return None;
             }
