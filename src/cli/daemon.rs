@@ -131,6 +131,8 @@ fn options(settings: &Settings) -> Options {
             Drain::Infinite => None,
         },
         heartbeat: settings.lock.heartbeat(),
+        keep: settings.history.keep,
+        keep_runs: settings.history.keep_runs,
         migrate: settings.database.migrate == Migrate::Auto,
         database: match &settings.database.url {
             DatabaseUrl::Sqlite(path) => format!("SQLite {}", path.display()),

@@ -10,6 +10,7 @@
 //! | `recovery` | finds runs whose host is gone |
 //! | `beat` | says that this daemon lives, hears who else does, reads the clock |
 //! | `catch_up` | settles triggers that nobody took |
+//! | `pruning` | forgets what is older than it is kept |
 //!
 //! A database that is away is weather: every task goes on trying, [`health`] says so once, and
 //! what was passed over is settled when it answers again.
@@ -20,6 +21,7 @@ mod catch_up;
 mod claims;
 mod health;
 mod plan;
+mod pruning;
 mod queue;
 mod recovery;
 mod tick;
@@ -63,6 +65,10 @@ pub struct Options {
     pub drain: Option<Duration>,
     /// The time between two beats.
     pub heartbeat: Duration,
+    /// How long the history is kept.
+    pub keep: Duration,
+    /// How many runs of a job are kept.
+    pub keep_runs: u32,
     /// Whether the tables are brought to this version at the start.
     pub migrate: bool,
     /// The database, fit to be shown.
@@ -196,6 +202,7 @@ impl Daemon {
             () = beat::beat_on(shared, &mut said) => {}
             () = recovery::recover_on(shared, shared.options.heartbeat) => {}
             () = catch_up::sweep_on(shared) => {}
+            () = pruning::prune_on(shared) => {}
             () = shared.reload_on(&mut plans) => {}
             () = async {
                 tokio::join!(tick::tick_on(shared, from), shared.obey_until_stop(&mut orders));

@@ -53,6 +53,12 @@ impl Plan {
         self.jobs.iter().map(seen).collect()
     }
 
+    /// How old a trigger may be at most and still be claimed.
+    pub(super) fn horizon(&self) -> Duration {
+        let of = |planned: &Planned| planned.job.catch_up_max_age.max(planned.job.start_deadline);
+        self.jobs.values().map(of).max().unwrap_or_default() + Duration::from_secs(60)
+    }
+
     /// The longest time that any lock of this schedule may live without its holder.
     pub(super) fn longest_ttl(&self, at_least: Duration) -> Duration {
         self.jobs.values().map(|planned| planned.job.timing.ttl().get()).fold(at_least, Duration::max)

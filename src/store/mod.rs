@@ -28,7 +28,8 @@ pub use locks::{Acquire, Acquired, Grant, Holder, LockRow, Locks, Loss, Previous
 pub use open::{Location, OpenOptions, open};
 pub use runs::{
     Became, CatchUpPlan, Claim, Claimant, Claimed, Ending, Finished, JobProgress, LateRun, LockAtEnd, LostRun,
-    MissedRange, OverdueRun, ProgressQuery, Recovered, RunFilter, RunKey, RunRow, Runs, Taken, WaitingRun,
+    MissedRange, OverdueRun, ProgressQuery, Pruned, Recovered, Retention, RunFilter, RunKey, RunRow, Runs, Taken,
+    WaitingRun,
 };
 pub use schema::{Migrated, SCHEMA_VERSION, Schema};
 

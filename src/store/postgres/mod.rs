@@ -8,6 +8,7 @@
 mod decode;
 mod fleet;
 mod locks;
+mod pruning;
 mod recovery;
 mod runs;
 mod schema;

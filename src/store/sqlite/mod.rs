@@ -9,6 +9,7 @@ mod decode;
 mod filesystem;
 mod fleet;
 mod locks;
+mod pruning;
 mod recovery;
 mod runs;
 mod schema;
