@@ -2,6 +2,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod clock;
+pub mod config;
 pub mod events;
 pub mod fleet;
 pub mod job;
