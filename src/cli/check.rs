@@ -17,7 +17,8 @@ impl Check {
     pub(super) fn run(&self, path: &Path) -> Result<(), Failure> {
         let loaded = config::load(path);
         if self.json {
-            let rows: Vec<_> = loaded.problems.iter().map(|problem| json!({ "problem": problem.to_string() })).collect();
+            let rows: Vec<_> =
+                loaded.problems.iter().map(|problem| json!({ "problem": problem.to_string() })).collect();
             print_json(&rows)?;
         } else {
             for problem in &loaded.problems {

@@ -33,7 +33,10 @@ impl Opened {
     ///
     /// # Errors
     /// [`Failure`]: there was no answer.
-    pub(super) fn ask<T>(&self, question: impl AsyncFnOnce(&SharedStore) -> Result<T, StoreError>) -> Result<T, Failure> {
+    pub(super) fn ask<T>(
+        &self,
+        question: impl AsyncFnOnce(&SharedStore) -> Result<T, StoreError>,
+    ) -> Result<T, Failure> {
         Ok(self.runtime.block_on(question(&self.store))?)
     }
 

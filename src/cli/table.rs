@@ -4,7 +4,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 pub(super) fn table(heading: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     table
-        .load_preset(presets::NOTHING)
+        .load_style(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_width(80)
         .set_header(heading.iter().map(|column| column.to_uppercase()));

@@ -8,8 +8,8 @@ use crate::clock::BootInstant;
 use crate::job::JobName;
 use crate::lock::FencingToken;
 use crate::store::{
-    Acquired, Became, CatchUpPlan, Claim, Claimant, Claimed, Ending, Finished, JobProgress, LockAtEnd, ProgressQuery, Pruned,
-    Recovered, Retention, RunFilter, RunKey, RunRow, Runs, StoreError, Taken, WaitingRun,
+    Acquired, Became, CatchUpPlan, Claim, Claimant, Claimed, Ending, Finished, JobProgress, LockAtEnd, ProgressQuery,
+    Pruned, Recovered, Retention, RunFilter, RunKey, RunRow, Runs, StoreError, Taken, WaitingRun,
 };
 use crate::trigger::{Origin, RunId, RunState, SkipReason, Target, Trigger, TriggerKind};
 
