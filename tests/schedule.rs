@@ -192,9 +192,10 @@ static CHANGES: LazyLock<Vec<(Tz, DateTime<Utc>)>> = LazyLock::new(|| {
     changes
 });
 
-/// A zone and a start within a day and a half of one of its changes.
+/// A zone and a start within a day and a half of one of its changes, half of them within two hours.
 fn start_near_a_change() -> impl Strategy<Value = (Tz, DateTime<Utc>)> {
-    (any::<prop::sample::Index>(), -129_600_i64..129_600).prop_map(|(index, seconds)| {
+    let seconds = prop_oneof![-129_600_i64..129_600, -7_200_i64..7_200];
+    (any::<prop::sample::Index>(), seconds).prop_map(|(index, seconds)| {
         let (zone, change) = CHANGES[index.index(CHANGES.len())];
         (zone, change + TimeDelta::seconds(seconds))
     })
@@ -227,7 +228,9 @@ fn field(least: u32, greatest: u32) -> impl Strategy<Value = String> {
 /// An expression of five or six fields.
 fn expression() -> impl Strategy<Value = String> {
     let hour = prop_oneof![1 => field(0, 23), 1 => field(0, 4)];
-    let fields = (field(0, 59), hour, field(1, 31), field(1, 12), field(0, 7));
+    // Mostly every day, or hardly one would fire where the clocks change.
+    let day = |least, greatest| prop_oneof![3 => Just("*".to_owned()), 2 => field(least, greatest)];
+    let fields = (field(0, 59), hour, day(1, 31), day(1, 12), day(0, 7));
     let second =
         prop::option::weighted(0.2, field(0, 59).prop_filter("few", |second| !second.contains(['*', '-', '/'])));
     (second, fields).prop_map(|(second, (minute, hour, day, month, weekday))| {

@@ -5,9 +5,9 @@ use chrono::NaiveDateTime;
 
 use super::error::InvalidSchedule;
 use super::field::Field;
-use super::item::Values;
 use super::local::ClockChange;
 use super::token::tokenise;
+use super::values::Values;
 
 /// One expression, ready to be iterated in local time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,14 +24,13 @@ impl Expression {
     /// Reads an expression of five, six or seven fields, or a shorthand.
     pub(super) fn parse(text: &str) -> Result<Self, InvalidSchedule> {
         let tokens = tokenise(text)?;
-        let [_, minute_field, hour_field, day_field, month_field, weekday_field, _] = Field::ALL;
         let second = tokens.second.map_or(Ok(Values::zero(Field::Second)), |t| Values::parse(Field::Second, t))?;
         let [minute, hour, day, month, weekday] = tokens.crontab;
-        let minute = Values::parse(minute_field, minute)?;
-        let hour = Values::parse(hour_field, hour)?;
-        let day = Values::parse(day_field, day)?;
-        let month = Values::parse(month_field, month)?;
-        let weekday = Values::parse(weekday_field, weekday)?;
+        let minute = Values::parse(Field::Minute, minute)?;
+        let hour = Values::parse(Field::Hour, hour)?;
+        let day = Values::parse(Field::DayOfMonth, day)?;
+        let month = Values::parse(Field::Month, month)?;
+        let weekday = Values::parse(Field::DayOfWeek, weekday)?;
         let year = tokens.year.map_or(Ok(Values::any(Field::Year)), |t| Values::parse(Field::Year, t))?;
 
         let compiled = |day: &Values, weekday: &Values| compile([&second, &minute, &hour, day, &month, weekday, &year]);

@@ -36,10 +36,6 @@ pub(super) struct Value {
 }
 
 impl Field {
-    /// Every field, in the order of seven.
-    pub(super) const ALL: [Self; 7] =
-        [Self::Second, Self::Minute, Self::Hour, Self::DayOfMonth, Self::Month, Self::DayOfWeek, Self::Year];
-
     /// The least number.
     pub(super) fn least(self) -> u16 {
         match self {
@@ -103,10 +99,10 @@ impl Field {
 
     /// Writes a number the way its neighbour was typed.
     pub(super) fn write(self, number: u16, named: bool) -> String {
-        let number_from_zero = usize::from(number);
+        let index = usize::from(number);
         match self {
-            Self::Month if named => MONTHS[number_from_zero - 1].to_owned(),
-            Self::DayOfWeek if named => WEEKDAYS[number_from_zero % 7].to_owned(),
+            Self::Month if named => MONTHS[index - 1].to_owned(),
+            Self::DayOfWeek if named => WEEKDAYS[index % 7].to_owned(),
             _ => number.to_string(),
         }
     }

@@ -51,11 +51,8 @@ pub(super) fn next_instant(
             // The local clock stands still, so to speak, until it shows a time for the first time again.
             (FoldRule::First, false) => from = fold.local_end() - SECOND,
             (FoldRule::Both, true) => {
-                let first_pass = ticks(from).filter(|local| *local < fold.local_end());
-                let again = || ticks(fold.local_start() - SECOND).filter(|local| *local < fold.local_end());
-                let in_fold = first_pass.map(|local| local - fold.before);
-                if let Some(instant) = in_fold.or_else(|| again().map(|local| local - fold.since)) {
-                    return Some(instant.and_utc());
+                if let Some(instant) = fold.next_in_both_passes(from, &ticks) {
+                    return Some(instant);
                 }
             }
             (FoldRule::First, true) | (FoldRule::Both, false) => {}
@@ -134,6 +131,19 @@ impl Fold {
             }
         }
         Some(Self { turn, before, since })
+    }
+
+    /// The first tick after `from`, a local time of the first pass, that lies in the fold: in the
+    /// rest of this pass, or anywhere in the second.
+    fn next_in_both_passes(
+        &self,
+        from: NaiveDateTime,
+        ticks: impl Fn(NaiveDateTime) -> Option<NaiveDateTime>,
+    ) -> Option<DateTime<Utc>> {
+        let inside = |after| ticks(after).filter(|local| *local < self.local_end());
+        let first_pass = inside(from).map(|local| local - self.before);
+        let second_pass = || inside(self.local_start() - SECOND).map(|local| local - self.since);
+        first_pass.or_else(second_pass).map(|instant| instant.and_utc())
     }
 
     /// The first local time that is shown twice.

@@ -24,7 +24,7 @@
 //!
 //! # How
 //! ```text
-//! text -> token.rs -> item.rs, one field each -> expression.rs -> cron::Schedule (local time)
+//! text -> token.rs -> values.rs, a field each -> expression.rs -> cron::Schedule (local time)
 //!                                                     |
 //!             instants <- local.rs, gaps and folds <--/
 //! ```
@@ -37,12 +37,14 @@
 //! [`Schedule::require_later_than`]. Years end with 2100, and the clock changes with those that
 //! the compiled-in tz database knows.
 
+mod dialect;
 mod error;
 mod expression;
 mod field;
 mod item;
 mod local;
 mod token;
+mod values;
 mod zone;
 
 use std::fmt;

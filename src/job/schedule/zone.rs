@@ -116,9 +116,11 @@ fn unknown(name: &str) -> InvalidZone {
     let spelt = name.trim().replace(' ', "_").to_ascii_lowercase();
     // `Berlin` is nearer to Europe/Berlin than any distance of letters would say.
     let city = known().find(|known| known.to_ascii_lowercase().ends_with(&format!("/{spelt}")));
+    // A name far longer than any zone's is near to none, and would take long to compare.
     let distance = |known: &str| strsim::damerau_levenshtein(&known.to_ascii_lowercase(), &spelt);
-    let nearest = || known().min_by_key(|known| distance(known)).filter(|known| distance(known) <= 1 + spelt.len() / 5);
-    match city.or_else(nearest) {
+    let nearest = || known().filter(|_| spelt.len() <= 64).map(|known| (distance(known), known)).min();
+    let near = || nearest().filter(|(distance, _)| *distance <= 1 + spelt.len() / 5).map(|(_, known)| known);
+    match city.or_else(near) {
         Some(nearest) => InvalidZone::Misspelt { name: typed, nearest },
         None => InvalidZone::Unknown(typed),
     }
