@@ -4,6 +4,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::{Failure, print, print_json};
+use crate::clock::human;
 use crate::config;
 
 #[derive(Args, Debug)]
@@ -31,7 +32,7 @@ impl Check {
         if !self.json
             && let Some(settings) = &loaded.settings
         {
-            let outage = humantime::format_duration(settings.lock.survived_outage());
+            let outage = human(settings.lock.survived_outage());
             print(&format!(
                 "{}: {} jobs, no problem\nan outage of the database of up to {outage} stops no running job\n",
                 path.display(),

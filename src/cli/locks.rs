@@ -7,6 +7,7 @@ use serde_json::json;
 use super::store::Opened;
 use super::table::table;
 use super::{Failure, print, print_json, when};
+use crate::clock::human;
 use crate::lock::Resource;
 use crate::store::LockRow;
 
@@ -51,12 +52,12 @@ fn now(row: &LockRow) -> chrono::DateTime<Utc> {
 
 fn cells(row: &LockRow) -> Vec<String> {
     let holder = &row.holder;
-    let left = if is_live(row) { when::short(holder.remaining) } else { "expired".to_owned() };
+    let left = if is_live(row) { human(holder.remaining) } else { "expired".to_owned() };
     vec![
         holder.resource.to_string(),
         holder.owner.host().unwrap_or(holder.owner.as_str()).to_owned(),
         holder.token.to_string(),
-        when::short(holder.held),
+        human(holder.held),
         left,
         when::relative(row.renewed_at, now(row)),
     ]

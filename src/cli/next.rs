@@ -53,7 +53,7 @@ impl Next {
         let from = self.from.unwrap_or(now);
         let schedules = match &self.expr {
             Some(expression) => vec![(None, self.typed(expression)?)],
-            None => self.from_file(path)?,
+            None => self.of_file(path)?,
         };
         let ticking = schedules
             .into_iter()
@@ -80,7 +80,7 @@ impl Next {
         Schedule::parse(expression, zone).map_err(|error| Failure::usage(error.to_string()))
     }
 
-    fn from_file(&self, path: &Path) -> Result<Vec<(Option<String>, Schedule)>, Failure> {
+    fn of_file(&self, path: &Path) -> Result<Vec<(Option<String>, Schedule)>, Failure> {
         let loaded = config::load(path);
         let wanted = |name: &str| self.job.as_deref().is_none_or(|job| job == name);
         let found: Vec<_> = loaded

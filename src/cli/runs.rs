@@ -7,6 +7,7 @@ use serde_json::json;
 use super::store::Opened;
 use super::table::table;
 use super::{Failure, print, print_json, when};
+use crate::clock::human;
 use crate::job::JobName;
 use crate::store::{RunFilter, RunRow};
 use crate::trigger::RunState;
@@ -61,7 +62,7 @@ fn state(word: &str) -> Result<RunState, String> {
 
 fn cells(row: &RunRow, now: DateTime<Utc>) -> Vec<String> {
     let took = match (row.started_at, row.finished_at) {
-        (Some(started), Some(finished)) => when::short((finished - started).to_std().unwrap_or_default()),
+        (Some(started), Some(finished)) => human((finished - started).to_std().unwrap_or_default()),
         _ => String::new(),
     };
     let why = match (&row.reason, row.exit_code, row.signal) {

@@ -44,6 +44,19 @@ impl Unsettled {
     }
 }
 
+/// Has everything settled that this daemon was not there for: at once, and again when the last
+/// seconds before its start can be no claim on its way any more.
+///
+/// # Cancel safety
+/// Safe.
+pub(super) async fn sweep_what_was_before(shared: &Shared) {
+    let all = || shared.plan().jobs().map(|job| job.name.clone()).collect::<Vec<_>>();
+    shared.unsettled.add(all());
+    tokio::time::sleep(PASSED_OVER.to_std().unwrap_or_default() + Duration::from_secs(1)).await;
+    shared.unsettled.add(all());
+    std::future::pending().await
+}
+
 /// Sweeps until it is dropped.
 ///
 /// # Cancel safety
