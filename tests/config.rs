@@ -363,6 +363,29 @@ fn as_root_files_that_others_can_write_are_refused() {
     assert!(!load(&folder).is_usable());
 }
 
+#[test]
+fn no_mutilated_file_brings_more_than_problems() {
+    let folder = folder(&[]);
+    let whole = include_str!("../config/demo.toml");
+    let ends = (0..whole.len()).filter(|end| whole.is_char_boundary(*end));
+    let cut = ends.map(|end| whole[..end].to_owned());
+    let marks = ['[', ']', '"', '=', '.', '#', '\n'];
+    let without = marks.map(|mark| whole.replace(mark, " "));
+    let twice = marks.map(|mark| whole.replace(mark, &format!("{mark}{mark}")));
+    for text in cut.chain(without).chain(twice) {
+        write(folder.path(), "cronlatch.toml", text.as_bytes());
+        let loaded = load(&folder);
+        assert_eq!(loaded.is_usable(), loaded.problems.is_empty(), "{text}\n{:?}", lines(&folder, &loaded));
+    }
+}
+
+#[test]
+fn an_expression_whose_last_instant_has_gone_by_is_refused() {
+    let told = lines_of(&job("").replace("0 3 * * *", "0 0 3 1 1 * 2020"));
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].starts_with("cronlatch.toml:4:1: jobs.a.schedule = \"0 0 3 1 1 * 2020\": "), "{told:?}");
+}
+
 /// Loads a main file that must be without a fault.
 fn good(main: &str) -> Loaded {
     let folder = folder(&[("cronlatch.toml", main)]);
