@@ -91,7 +91,7 @@ fn each_fault_of_a_job_is_told_with_its_place_and_its_remedy() {
         ),
         (r#"timeout = "0s""#, r#"jobs.a.timeout = "0s": too short: at least 1s; write it like timeout = "30s""#),
         ("timeout = []", r#"jobs.a.timeout = []: expected a duration, not a list; write it like timeout = "30s""#),
-        (r#"ttl = "8d""#, r#"jobs.a.ttl = "8d": a TTL is at most 7days, this one is 8days; write it like ttl = "3m""#),
+        (r#"ttl = "8d""#, r#"jobs.a.ttl = "8d": a TTL is at most 7d, this one is 8d; write it like ttl = "3m""#),
         ("retries = 1", "jobs.a.retries: not supported by this version yet; remove it"),
         (r#"user = "backup""#, "jobs.a.user: not supported by this version yet; remove it"),
         ("time_zone = 1", r#"jobs.a.time_zone: unknown key; did you mean "timezone"?"#),

@@ -13,7 +13,7 @@ pub enum InvalidTtl {
     #[error("a TTL is at least 1ms")]
     TooShort,
     /// More than [`Ttl::MAX`].
-    #[error("a TTL is at most 7days, this one is {}", human(*.0))]
+    #[error("a TTL is at most 7d, this one is {}", human(*.0))]
     TooLong(Duration),
 }
 
@@ -170,7 +170,7 @@ mod tests {
     fn a_refusal_names_the_numbers_and_a_ttl_that_would_do() {
         let refused = LeaseTiming::new(secs(30), secs(15), secs(10)).expect_err("no room");
         let text = refused.to_string();
-        for part in ["(15s)", "(10s)", "(2.5s)", "57.5s", "raise ttl to 1m 00s"] {
+        for part in ["(15s)", "(10s)", "(2.5s)", "57.5s", "raise ttl to 1m"] {
             assert!(text.contains(part), "{part} is missing in: {text}");
         }
         assert!(LeaseTiming::new(secs(60), secs(15), secs(10)).is_ok());
