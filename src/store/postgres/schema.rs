@@ -59,6 +59,7 @@ async fn migrate_under_lock(mut call: Call<'_, PgConnection>) -> Result<Migrated
         to = migration.version;
     }
     call.run(|connection| connection.execute(sql::COMMIT)).await?;
-    call.done();
+    // Dropped, not kept: it would be one more connection than this process may have.
+    drop(call);
     Ok(Migrated { from: found, to })
 }
