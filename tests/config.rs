@@ -91,7 +91,7 @@ fn each_fault_of_a_job_is_told_with_its_place_and_its_remedy() {
         ),
         (r#"timeout = "0s""#, r#"jobs.a.timeout = "0s": too short: at least 1s; write it like timeout = "30s""#),
         ("timeout = []", r#"jobs.a.timeout = []: expected a duration, not a list; write it like timeout = "30s""#),
-        (r#"ttl = "8d""#, r#"jobs.a.ttl = "8d": a TTL is at most 7days, this one is 8days; write it like ttl = "3m""#),
+        (r#"ttl = "8d""#, r#"jobs.a.ttl = "8d": a TTL is at most 7d, this one is 8d; write it like ttl = "3m""#),
         ("retries = 1", "jobs.a.retries: not supported by this version yet; remove it"),
         (r#"user = "backup""#, "jobs.a.user: not supported by this version yet; remove it"),
         ("time_zone = 1", r#"jobs.a.time_zone: unknown key; did you mean "timezone"?"#),
@@ -361,6 +361,29 @@ fn as_root_files_that_others_can_write_are_refused() {
     let main = folder.path().join("cronlatch.toml");
     fs::set_permissions(&main, fs::Permissions::from_mode(0o646)).unwrap();
     assert!(!load(&folder).is_usable());
+}
+
+#[test]
+fn no_mutilated_file_brings_more_than_problems() {
+    let folder = folder(&[]);
+    let whole = include_str!("../config/demo.toml");
+    let ends = (0..whole.len()).filter(|end| whole.is_char_boundary(*end));
+    let cut = ends.map(|end| whole[..end].to_owned());
+    let marks = ['[', ']', '"', '=', '.', '#', '\n'];
+    let without = marks.map(|mark| whole.replace(mark, " "));
+    let twice = marks.map(|mark| whole.replace(mark, &format!("{mark}{mark}")));
+    for text in cut.chain(without).chain(twice) {
+        write(folder.path(), "cronlatch.toml", text.as_bytes());
+        let loaded = load(&folder);
+        assert_eq!(loaded.is_usable(), loaded.problems.is_empty(), "{text}\n{:?}", lines(&folder, &loaded));
+    }
+}
+
+#[test]
+fn an_expression_whose_last_instant_has_gone_by_is_refused() {
+    let told = lines_of(&job("").replace("0 3 * * *", "0 0 3 1 1 * 2020"));
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].starts_with("cronlatch.toml:4:1: jobs.a.schedule = \"0 0 3 1 1 * 2020\": "), "{told:?}");
 }
 
 /// Loads a main file that must be without a fault.

@@ -27,18 +27,23 @@ impl Check {
             }
         }
         if !loaded.problems.is_empty() {
-            return Err(Failure::config(format!("{} problems", loaded.problems.len())));
+            return Err(Failure::config(counted(loaded.problems.len(), "problem")));
         }
         if !self.json
             && let Some(settings) = &loaded.settings
         {
             let outage = human(settings.lock.survived_outage());
             print(&format!(
-                "{}: {} jobs, no problem\nan outage of the database of up to {outage} stops no running job\n",
+                "{}: {}, no problem\nan outage of the database of up to {outage} stops no running job\n",
                 path.display(),
-                loaded.jobs.len()
+                counted(loaded.jobs.len(), "job")
             ))?;
         }
         Ok(())
     }
+}
+
+/// A number with its noun.
+fn counted(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }

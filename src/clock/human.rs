@@ -12,10 +12,13 @@ pub fn human(duration: Duration) -> String {
         return if tenth == 0 { format!("{seconds}s") } else { format!("{seconds}.{tenth}s") };
     }
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
+    let two = |large: u64, unit: char, small: u64, next: char| {
+        if small == 0 { format!("{large}{unit}") } else { format!("{large}{unit} {small:02}{next}") }
+    };
     match (days, hours) {
-        (0, 0) => format!("{minutes}m {:02}s", seconds % 60),
-        (0, _) => format!("{hours}h {minutes:02}m"),
-        _ => format!("{days}d {hours:02}h"),
+        (0, 0) => two(minutes, 'm', seconds % 60, 's'),
+        (0, _) => two(hours, 'h', minutes, 'm'),
+        _ => two(days, 'd', hours, 'h'),
     }
 }
 
@@ -30,6 +33,7 @@ mod tests {
         assert_eq!(human(1_250), "1.2s");
         assert_eq!(human(6_000), "6s");
         assert_eq!(human(59_999), "59.9s");
+        assert_eq!(human(60_000), "1m");
         assert_eq!(human(61_000), "1m 01s");
         assert_eq!(human(3_660_000), "1h 01m");
         assert_eq!(human(90_000_000), "1d 01h");

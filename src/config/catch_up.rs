@@ -42,4 +42,19 @@ mod tests {
         }
         assert_eq!(half_of(None), MOST);
     }
+
+    #[test]
+    fn hosts_that_read_an_uneven_schedule_at_different_hours_agree() {
+        let age = |expression: &str, hour: u32| {
+            let schedule = Schedule::parse(expression, chrono_tz::UTC).expect("a good expression");
+            let from = chrono::NaiveDate::from_ymd_opt(2026, 6, 1).and_then(|day| day.and_hms_opt(hour, 30, 0));
+            default_max_age(&schedule, from.expect("a time of the calendar").and_utc())
+        };
+        for hour in 0..24 {
+            assert_eq!(age("0 9,10 * * *", hour), Duration::from_secs(1_800), "{hour}");
+            assert_eq!(age("0 3 * * *", hour), Duration::from_secs(12 * 3_600), "{hour}");
+            assert_eq!(age("* * * * *", hour), LEAST, "{hour}");
+            assert_eq!(age("0 3 1 6 *", hour), MOST, "{hour}");
+        }
+    }
 }

@@ -32,37 +32,104 @@ pub struct Base {
 /// Makes a job of its table, or tells why there is none. No problem means that it was told before.
 pub fn of(job: &NamedJob, base: &Base, now: DateTime<Utc>) -> Result<(Job, Digest), Vec<Problem>> {
     let keys = job.keys.over(&base.defaults);
-    let mut problems = Vec::new();
-    let zone = keys.timezone.or(&base.zone).value_or(Tz::UTC);
-    let schedule = schedule(job, &keys, (zone, now), &mut problems);
-    let command = command(job, &keys, &mut problems);
-    let timing = timing(job, base, &mut problems);
-    let start_deadline = keys.start_deadline.value_or(START_DEADLINE);
-    let overlap = overlap(job, &keys, start_deadline, &mut problems);
-    let on_crash = on_crash(job, &keys, &mut problems);
-    let (Some(schedule), Some(command), Some(timing), true) = (schedule, command, timing, problems.is_empty()) else {
-        return Err(problems);
-    };
-    let catch_up_max_age = keys.catch_up_max_age.value().unwrap_or_else(|| catch_up::default_max_age(&schedule, now));
-    let made = Job {
-        name: job.name.clone(),
-        description: keys.description.value(),
-        enabled: keys.enabled.value_or(true),
-        schedule,
-        command,
-        resource: keys.lock.value().unwrap_or_else(|| own_lock(&job.name)),
-        timing,
-        overlap,
-        timeout: keys.timeout.value(),
-        env: keys.env.value_or(BTreeMap::new()),
-        directory: keys.directory.value(),
-        on_crash,
-        start_deadline,
-        catch_up: keys.catch_up.value_or(CatchUp::Latest),
-        catch_up_max_age,
-    };
-    let digest = digest(&made, &keys);
-    Ok((made, digest))
+    Making { job, base, now, keys, problems: Vec::new() }.finish()
+}
+
+/// One job in the making.
+struct Making<'a> {
+    job: &'a NamedJob,
+    base: &'a Base,
+    now: DateTime<Utc>,
+    /// The job's keys laid over the defaults.
+    keys: TypedJob,
+    problems: Vec<Problem>,
+}
+
+impl Making<'_> {
+    fn finish(mut self) -> Result<(Job, Digest), Vec<Problem>> {
+        let parts = (self.schedule(), self.command(), self.timing());
+        let (overlap, on_crash) = (self.overlap(), self.on_crash());
+        let ((Some(schedule), Some(command), Some(timing)), true) = (parts, self.problems.is_empty()) else {
+            return Err(self.problems);
+        };
+        let Self { job, keys, now, .. } = self;
+        let default_max_age = || catch_up::default_max_age(&schedule, now);
+        let made = Job {
+            name: job.name.clone(),
+            description: keys.description.value(),
+            enabled: keys.enabled.value_or(true),
+            command,
+            resource: keys.lock.value().unwrap_or_else(|| own_lock(&job.name)),
+            timing,
+            overlap,
+            timeout: keys.timeout.value(),
+            env: keys.env.value_or(BTreeMap::new()),
+            directory: keys.directory.value(),
+            on_crash,
+            start_deadline: keys.start_deadline.value_or(START_DEADLINE),
+            catch_up: keys.catch_up.value_or(CatchUp::Latest),
+            catch_up_max_age: keys.catch_up_max_age.value().unwrap_or_else(default_max_age),
+            schedule,
+        };
+        let digest = digest(&made, &keys);
+        Ok((made, digest))
+    }
+
+    fn schedule(&mut self) -> Option<Schedule> {
+        if self.keys.schedule.is_absent() {
+            self.miss("schedule", "write schedule = \"15 2 * * *\" (minute, hour, day, month, weekday)");
+        }
+        let expressions = self.keys.schedule.typed()?;
+        let zone = self.keys.timezone.or(&self.base.zone).value_or(Tz::UTC);
+        ticking::schedule(&expressions.value, zone, self.now).map_err(|refused| self.problems.extend(refused)).ok()
+    }
+
+    fn command(&mut self) -> Option<Command> {
+        if self.keys.command.is_absent() {
+            self.miss("command", "write command = [\"/PATH/TO/PROGRAM\", \"ARGUMENT\"] or shell = \"...\"");
+        }
+        self.keys.command.value()
+    }
+
+    /// A job without timing keys of its own has the base's, and what is wrong with that was told there.
+    fn timing(&mut self) -> Option<LeaseTiming> {
+        let own = &self.job.keys.timing;
+        if own.over(&self.base.timing).is_refused() {
+            return None;
+        }
+        let judged = own.judge_over(&self.base.timing);
+        if own.is_absent() {
+            return judged.ok();
+        }
+        judged.map_err(|problem| self.problems.push(*problem)).ok()
+    }
+
+    /// `wait_for` in `[defaults]` is for those jobs that wait; in a job that doesn't it is a mistake.
+    fn overlap(&mut self) -> Overlap {
+        if self.keys.overlap.value() == Some(OverlapWord::Wait) {
+            let start_deadline = self.keys.start_deadline.value_or(START_DEADLINE);
+            return Overlap::Wait(self.keys.wait_for.value_or(start_deadline));
+        }
+        if let (Some(wait_for), false) = (self.job.keys.wait_for.typed(), self.keys.overlap.is_refused()) {
+            self.problems.push(needs(wait_for, "wait_for", "overlap = \"wait\""));
+        }
+        Overlap::Skip
+    }
+
+    /// `max_reruns` is judged as `wait_for`.
+    fn on_crash(&mut self) -> OnCrash {
+        if self.keys.on_crash.value() == Some(OnCrashWord::Rerun) {
+            return OnCrash::Rerun { max: self.keys.max_reruns.value_or(MAX_RERUNS) };
+        }
+        if let (Some(max_reruns), false) = (self.job.keys.max_reruns.typed(), self.keys.on_crash.is_refused()) {
+            self.problems.push(needs(max_reruns, "max_reruns", "on_crash = \"rerun\""));
+        }
+        OnCrash::Record
+    }
+
+    fn miss(&mut self, key: &str, remedy: &str) {
+        self.problems.push(self.job.place.absent(key).problem("missing", remedy).resting_on_others());
+    }
 }
 
 /// The lock of a job that names none.
@@ -70,68 +137,9 @@ fn own_lock(name: &JobName) -> Resource {
     Resource::new(format!("job:{name}")).expect("a job's name is short enough and not blank")
 }
 
-fn schedule(
-    job: &NamedJob,
-    keys: &TypedJob,
-    (zone, now): (Tz, DateTime<Utc>),
-    problems: &mut Vec<Problem>,
-) -> Option<Schedule> {
-    if keys.schedule.is_absent() {
-        let remedy = "write schedule = \"15 2 * * *\" (minute, hour, day, month, weekday)";
-        problems.push(job.place.absent("schedule").problem("missing", remedy).resting_on_others());
-    }
-    let expressions = keys.schedule.typed()?;
-    ticking::schedule(&expressions.value, zone, now).map_err(|refused| problems.extend(refused)).ok()
-}
-
-fn command(job: &NamedJob, keys: &TypedJob, problems: &mut Vec<Problem>) -> Option<Command> {
-    if keys.command.is_absent() {
-        let remedy = "write command = [\"/PATH/TO/PROGRAM\", \"ARGUMENT\"] or shell = \"...\"";
-        problems.push(job.place.absent("command").problem("missing", remedy).resting_on_others());
-    }
-    keys.command.value()
-}
-
-/// A job without timing keys of its own has the base's, and what is wrong with that was told there.
-fn timing(job: &NamedJob, base: &Base, problems: &mut Vec<Problem>) -> Option<LeaseTiming> {
-    let own = &job.keys.timing;
-    if own.over(&base.timing).is_refused() {
-        return None;
-    }
-    let judged = own.judge_over(&base.timing);
-    if own.is_absent() {
-        return judged.ok();
-    }
-    judged.map_err(|problem| problems.push(*problem)).ok()
-}
-
-/// `wait_for` in `[defaults]` is for those jobs that wait; in a job that doesn't it is a mistake.
-fn overlap(job: &NamedJob, keys: &TypedJob, start_deadline: Duration, problems: &mut Vec<Problem>) -> Overlap {
-    match (keys.overlap.value_or(OverlapWord::Skip), job.keys.wait_for.typed()) {
-        (OverlapWord::Wait, _) => return Overlap::Wait(keys.wait_for.value_or(start_deadline)),
-        (OverlapWord::Skip, Some(wait_for)) if !keys.overlap.is_refused() => {
-            let remedy = "write overlap = \"wait\", or remove wait_for";
-            problems.push(needs(wait_for, "overlap = \"wait\"", remedy));
-        }
-        (OverlapWord::Skip, _) => {}
-    }
-    Overlap::Skip
-}
-
-fn on_crash(job: &NamedJob, keys: &TypedJob, problems: &mut Vec<Problem>) -> OnCrash {
-    match (keys.on_crash.value_or(OnCrashWord::Record), job.keys.max_reruns.typed()) {
-        (OnCrashWord::Rerun, _) => return OnCrash::Rerun { max: keys.max_reruns.value_or(MAX_RERUNS) },
-        (OnCrashWord::Record, Some(max_reruns)) if !keys.on_crash.is_refused() => {
-            let remedy = "write on_crash = \"rerun\", or remove max_reruns";
-            problems.push(needs(max_reruns, "on_crash = \"rerun\"", remedy));
-        }
-        (OnCrashWord::Record, _) => {}
-    }
-    OnCrash::Record
-}
-
-fn needs<T>(key: &Typed<T>, other: &str, remedy: &str) -> Problem {
-    key.place.problem(format!("means nothing without {other}"), remedy).resting_on_others()
+fn needs<T>(typed: &Typed<T>, key: &str, other: &str) -> Problem {
+    let (wrong, remedy) = (format!("means nothing without {other}"), format!("write {other}, or remove {key}"));
+    typed.place.problem(wrong, remedy).resting_on_others()
 }
 
 /// The digest of everything that changes what a job does or when: not its description, and not the
@@ -141,8 +149,8 @@ fn digest(job: &Job, keys: &TypedJob) -> Digest {
     canon.add("name", &job.name);
     canon.add("enabled", job.enabled);
     canon.add("timezone", job.schedule.zone());
-    for expression in keys.schedule.typed().into_iter().flat_map(|typed| &typed.value) {
-        canon.add("schedule", expression.value.split_whitespace().collect::<Vec<_>>().join(" "));
+    for expression in job.schedule.expressions() {
+        canon.add("schedule", expression.split_whitespace().collect::<Vec<_>>().join(" "));
     }
     job.command.argv().iter().for_each(|argument| canon.add("argument", argument));
     canon.add("lock", &job.resource);

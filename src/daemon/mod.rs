@@ -1,6 +1,6 @@
 //! Floor 6: the daemon: ticks, claims, reloads, drains.
 //!
-//! Tasks, and what they share in [`Shared`]:
+//! Tasks, and what they share in `Shared`:
 //!
 //! | task | does |
 //! |---|---|
@@ -12,7 +12,7 @@
 //! | `catch_up` | settles triggers that nobody took |
 //! | `pruning` | forgets what is older than it is kept |
 //!
-//! A database that is away is weather: every task goes on trying, [`health`] says so once, and
+//! A database that is away is weather: every task goes on trying, `health` says so once, and
 //! what was passed over is settled when it answers again.
 
 mod attend;

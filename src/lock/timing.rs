@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use humantime::format_duration;
+use crate::clock::human;
 
 /// How long a grant lasts unless it is renewed: more than zero, at most seven days.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -13,7 +13,7 @@ pub enum InvalidTtl {
     #[error("a TTL is at least 1ms")]
     TooShort,
     /// More than [`Ttl::MAX`].
-    #[error("a TTL is at most 7days, this one is {}", format_duration(*.0))]
+    #[error("a TTL is at most 7d, this one is {}", human(*.0))]
     TooLong(Duration),
 }
 
@@ -65,15 +65,15 @@ pub enum InvalidTiming {
     #[error(transparent)]
     Ttl(#[from] InvalidTtl),
     /// A heartbeat that would never rest.
-    #[error("heartbeat = {:?} is too short: at least 10ms", format_duration(*.0).to_string())]
+    #[error("heartbeat = {:?} is too short: at least 10ms", human(*.0))]
     HeartbeatTooShort(Duration),
     /// The rule is broken.
     #[error(
         "3 * heartbeat ({}) + kill_grace ({}) + ttl / 12 ({}) = {} is more than ttl ({}): \
          raise ttl to {} or more, or shorten heartbeat or kill_grace",
-        format_duration(*.heartbeat), format_duration(*.kill_grace), format_duration(ttl.get() / 12),
-        format_duration(*.heartbeat * 3 + *.kill_grace + ttl.get() / 12), format_duration(ttl.get()),
-        format_duration(least_ttl(*.heartbeat, *.kill_grace))
+        human(*.heartbeat), human(*.kill_grace), human(ttl.get() / 12),
+        human(*.heartbeat * 3 + *.kill_grace + ttl.get() / 12), human(ttl.get()),
+        human(least_ttl(*.heartbeat, *.kill_grace))
     )]
     NoRoom {
         /// The TTL asked for.
@@ -170,7 +170,7 @@ mod tests {
     fn a_refusal_names_the_numbers_and_a_ttl_that_would_do() {
         let refused = LeaseTiming::new(secs(30), secs(15), secs(10)).expect_err("no room");
         let text = refused.to_string();
-        for part in ["(15s)", "(10s)", "2s 500ms", "57s 500ms", "raise ttl to 1m"] {
+        for part in ["(15s)", "(10s)", "(2.5s)", "57.5s", "raise ttl to 1m"] {
             assert!(text.contains(part), "{part} is missing in: {text}");
         }
         assert!(LeaseTiming::new(secs(60), secs(15), secs(10)).is_ok());

@@ -18,21 +18,9 @@ const MIGRATIONS: &[Migration] =
 #[async_trait]
 impl Schema for PostgresStore {
     async fn migrate(&self) -> Result<Migrated, StoreError> {
-        // Two hosts that make the first table at once: the loser's statement fails in a unique
-        // index of the catalogue, and finds the table the next time.
-        let mut tries = 3;
-        loop {
-            let mut call = self.direct.call("migrate").await?;
-            match call.run(|connection| connection.execute(sqlx::raw_sql(sql::SCHEMA_TABLE))).await {
-                Ok(_) => return migrate_under_lock(call).await,
-                Err(StoreError::Refused { source, .. })
-                    if tries > 0 && source.as_database_error().is_some_and(|error| error.is_unique_violation()) =>
-                {
-                    tries -= 1;
-                }
-                Err(error) => return Err(error),
-            }
-        }
+        let mut call = self.direct.call("migrate").await?;
+        call.run(|connection| connection.execute(sqlx::raw_sql(sql::SCHEMA_TABLE))).await?;
+        migrate_under_lock(call).await
     }
 
     async fn check_schema(&self) -> Result<(), StoreError> {
@@ -71,6 +59,7 @@ async fn migrate_under_lock(mut call: Call<'_, PgConnection>) -> Result<Migrated
         to = migration.version;
     }
     call.run(|connection| connection.execute(sql::COMMIT)).await?;
-    call.done();
+    // Dropped, not kept: it would be one more connection than this process may have.
+    drop(call);
     Ok(Migrated { from: found, to })
 }

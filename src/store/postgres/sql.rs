@@ -300,8 +300,12 @@ WHERE job_definitions.digest <> excluded.digest";
 
 pub(super) const FORGET_DEFINITIONS: &str = "DELETE FROM job_definitions WHERE instance = $1 AND job <> ALL($2)";
 
-/// Makes the schema's own row, if there is none.
+/// Makes the schema's own row, if there is none. Two hosts that make the first table at once would
+/// meet in the catalogue's unique index, IF NOT EXISTS or not: hence the one advisory lock, which
+/// ends with its transaction.
 pub(super) const SCHEMA_TABLE: &str = "
+BEGIN;
+SELECT pg_advisory_xact_lock(hashtext('cronlatch_schema'));
 CREATE TABLE IF NOT EXISTS cronlatch_schema (
     id         integer PRIMARY KEY CHECK (id = 1),
     version    bigint NOT NULL,
@@ -309,7 +313,8 @@ CREATE TABLE IF NOT EXISTS cronlatch_schema (
     cluster    text,
     migrated_at timestamptz NOT NULL
 );
-INSERT INTO cronlatch_schema VALUES (1, 0, 0, NULL, clock_timestamp()) ON CONFLICT DO NOTHING";
+INSERT INTO cronlatch_schema VALUES (1, 0, 0, NULL, clock_timestamp()) ON CONFLICT DO NOTHING;
+COMMIT";
 
 pub(super) const SCHEMA_FOUND: &str = "SELECT to_regclass('cronlatch_schema') IS NOT NULL AS found";
 

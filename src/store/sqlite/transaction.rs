@@ -12,7 +12,7 @@ use crate::store::{Acquired, Grant, PreviousOwner, StoreError};
 /// [`Transaction::commit`], its connection is closed and nothing was written.
 pub(super) struct Transaction<'a> {
     call: Call<'a, SqliteConnection>,
-    /// From before the file was waited for: later than no reading of the clock in here.
+    /// From before any reading of the clock in here.
     pub(super) sent: BootInstant,
 }
 
