@@ -93,6 +93,11 @@ impl Daemon {
         eventually_some(self.explained(format!("event {name}")), PATIENCE, found)
     }
 
+    /// Whether it has not ended yet.
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().expect("it is our child").is_none()
+    }
+
     /// Sends a signal.
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal)

@@ -63,6 +63,12 @@ impl Fleet {
         self.daemons.insert(host.to_owned(), daemon);
     }
 
+    /// Waits until each daemon ticks.
+    #[track_caller]
+    pub fn wait_until_up(&self) {
+        self.daemons.values().for_each(|daemon| drop(daemon.wait_for_event("daemon.started", |_| true)));
+    }
+
     /// Ends all daemons by SIGTERM and waits until they have drained.
     pub fn drain(&mut self, timeout: Duration) {
         self.daemons.values().for_each(|daemon| daemon.signal(Signal::TERM));

@@ -7,6 +7,9 @@
 //! | [`daemon`] | the real binary, its log as JSON values, its signals |
 //! | [`fleet`] | several daemons with one schedule and different host names |
 //! | [`ledger`] | a file that jobs append to, and the checks that read it |
+//! | [`schedule`] | the text of a configuration, from the keys that a test is about |
+//! | [`tables`] | the shared tables, read by SQL of its own |
+//! | [`machine`] | the clock that the ledger writes, and whether a process lives |
 //! | [`wait`] | the one place that sleeps: waiting for a state |
 //! | [`scratch`] | folders and processes that are gone when the test process is |
 //!
@@ -17,7 +20,10 @@
 pub mod daemon;
 pub mod fleet;
 pub mod ledger;
+pub mod machine;
 pub mod postgres;
 pub mod proxy;
+pub mod schedule;
 pub mod scratch;
+pub mod tables;
 pub mod wait;
