@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio_stream::StreamExt;
 
 use super::Failure;
+use super::failure::say;
 use super::store::open_options;
 use crate::config::{self, DatabaseUrl, Drain, Loaded, Migrate, Settings};
 use crate::daemon::{Daemon, DaemonError, Options, Order, Plan};
@@ -36,7 +37,11 @@ pub(super) fn run(path: &Path) -> Result<(), Failure> {
     let done = runtime.block_on(serve(path, &settings, &loaded));
     // What is left would be waited for: a name look-up, a file of SQLite.
     runtime.shutdown_timeout(Duration::from_millis(200));
+    let dropped = log.dropped_lines();
     log.finish();
+    if dropped > 0 {
+        say(&format!("{dropped} lines of the log were dropped, for nobody took them"));
+    }
     done
 }
 

@@ -80,6 +80,11 @@ impl<C: Connection> Call<'_, C> {
         }
     }
 
+    /// When the call is over, whatever happens.
+    pub(super) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
     /// Ends a call that went well: the connection serves again.
     pub(super) fn done(mut self) {
         if let Some(connection) = self.connection.take() {

@@ -1,7 +1,7 @@
 //! Beside the house: where log lines go and what they look like. Takes plain values only.
 //!
 //! Lines pass a bounded queue and a thread of their own: a terminal, pipe or disk that takes no
-//! more stops the log, never the daemon. What didn't fit is counted and said at the end.
+//! more stops the log, never the daemon. What didn't fit is counted.
 
 use std::fmt;
 use std::io::{self, IsTerminal};
@@ -18,7 +18,7 @@ const QUEUED_LINES: usize = 8_192;
 /// What a line looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
-    /// Text on a terminal, JSON elsewhere.
+    /// Text on a terminal and in systemd's journal, JSON elsewhere.
     Auto,
     /// A sentence and `key=value`.
     Text,
@@ -72,7 +72,8 @@ pub fn start(format: LogFormat, level: &str) -> Result<Log, LogError> {
     let dropped = writer.error_counter();
     let terminal = io::stderr().is_terminal();
     let json = match format {
-        LogFormat::Auto => !terminal,
+        // Set by systemd where standard error goes to the journal (systemd.exec(5)).
+        LogFormat::Auto => !terminal && std::env::var_os("JOURNAL_STREAM").is_none(),
         LogFormat::Text => false,
         LogFormat::Json => true,
     };

@@ -2,12 +2,15 @@
 //!
 //! Every write is one transaction that begins with `BEGIN IMMEDIATE` (a read that turns into a
 //! write fails at once, in spite of the busy timeout) and reads the clock after it has the file, so
-//! that no wait makes a reading stale. The clock is the host's wall clock. WAL, `synchronous =
+//! that no wait makes a reading stale. Writers pass a gate file one at a time, for SQLite's own wait
+//! starves some of them; a process that is stopped inside stalls all daemons on the file until
+//! their deadlines come and their jobs are stopped. The clock is the host's wall clock. WAL, `synchronous =
 //! FULL`: with NORMAL a power failure may lose the last commits, and with them a token.
 
 mod decode;
 mod filesystem;
 mod fleet;
+mod gate;
 mod locks;
 mod pruning;
 mod recovery;
@@ -32,6 +35,7 @@ use super::{OpenOptions, StoreError};
 pub(super) struct SqliteStore {
     work: Connections<SqliteConnection>,
     heartbeat: Connections<SqliteConnection>,
+    gate: gate::Gate,
 }
 
 impl SqliteStore {
@@ -51,6 +55,7 @@ impl SqliteStore {
         Ok(Self {
             work: Connections::new(connect(options.call_timeout), most, options.call_timeout),
             heartbeat: Connections::new(connect(options.heartbeat_timeout), 1, options.heartbeat_timeout),
+            gate: gate::Gate::of(path),
         })
     }
 }

@@ -2,6 +2,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
 use super::decode::{column, instant, later, lock_row, text, token, valid_until};
+use super::gate::Turn;
 use super::{SqliteStore, Statement, execute, sql};
 use crate::clock::BootInstant;
 use crate::lock::{FencingToken, Owner, Resource, Ttl};
@@ -14,23 +15,32 @@ pub(super) struct Transaction<'a> {
     call: Call<'a, SqliteConnection>,
     /// From before any reading of the clock in here.
     pub(super) sent: BootInstant,
+    _turn: Turn<'a>,
 }
 
 impl SqliteStore {
     pub(super) async fn begin(&self, operation: &'static str) -> Result<Transaction<'_>, StoreError> {
-        begin(self.work.call(operation).await?).await
+        self.begin_on(operation, self.work.call(operation).await?).await
     }
 
     pub(super) async fn begin_heartbeat(&self, operation: &'static str) -> Result<Transaction<'_>, StoreError> {
-        begin(self.heartbeat.call(operation).await?).await
+        self.begin_on(operation, self.heartbeat.call(operation).await?).await
     }
-}
 
-async fn begin(mut call: Call<'_, SqliteConnection>) -> Result<Transaction<'_>, StoreError> {
-    match execute(&mut call, sql::BEGIN).await {
-        // Read once the file is there: the clock in SQL is read later still.
-        Ok(()) => Ok(Transaction { call, sent: BootInstant::now() }),
-        Err(error) => Err(call.failed(error)),
+    async fn begin_on<'a>(
+        &'a self,
+        operation: &'static str,
+        mut call: Call<'a, SqliteConnection>,
+    ) -> Result<Transaction<'a>, StoreError> {
+        let turn = match self.gate.turn(operation, call.deadline()).await {
+            Ok(turn) => turn,
+            Err(error) => return Err(call.failed(error)),
+        };
+        match execute(&mut call, sql::BEGIN).await {
+            // Read once the file is there: the clock in SQL is read later still.
+            Ok(()) => Ok(Transaction { call, sent: BootInstant::now(), _turn: turn }),
+            Err(error) => Err(call.failed(error)),
+        }
     }
 }
 
