@@ -69,7 +69,13 @@ impl Shared {
     /// Claims a trigger of the schedule and runs it, if the claim is granted.
     async fn claim_and_run(self: Arc<Self>, due: Due) {
         let gate = self.gates.of(&due.job.name);
-        let Some(turn) = gate.turn(due.at, PASSED_OVER.to_std().unwrap_or_default()).await else {
+        let patience = async {
+            tokio::select! {
+                () = tokio::time::sleep(PASSED_OVER.to_std().unwrap_or_default()) => {}
+                () = self.health.wait_until_away() => {}
+            }
+        };
+        let Some(turn) = gate.turn(due.at, patience).await else {
             return self.unsettled.add([due.job.name.clone()]);
         };
         let Some(permit) = self.permit(&due).await else { return };
@@ -102,8 +108,8 @@ impl Shared {
         }
     }
 
-    /// Claims until there is an answer. Given up, so that catch-up decides: when a later trigger of
-    /// the job has come or `start_deadline` has passed, unless an earlier try may have been granted.
+    /// Claims until there is an answer. Given up, so that catch-up decides, when `start_deadline`
+    /// has passed or a later trigger of the job has come, unless an earlier try was granted.
     async fn claim(&self, due: &Due) -> Option<(Assignment, Grant)> {
         let mut claim = self.new_claim(due);
         let begun = BootInstant::now();
@@ -127,15 +133,33 @@ impl Shared {
             };
             self.health.failed(&error);
             maybe_granted |= error.is_unknown();
-            let late = BootInstant::now().since(begun) > due.job.start_deadline;
-            let passed_over =
-                self.clock.now() - due.at > PASSED_OVER && self.gates.of(&due.job.name).is_superseded(due.at);
-            if !maybe_granted && (late || passed_over) || *self.stop.borrow() >= Stop::Terminate {
+            tokio::time::sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+            let is_over = self.is_passed_over(due, begun) && (!maybe_granted || self.is_unclaimed(due).await);
+            if is_over || *self.stop.borrow() >= Stop::Terminate {
                 self.unsettled.add([due.job.name.clone()]);
                 return None;
             }
-            tokio::time::sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Whether a claim that brings no answer is not worth another try: while the database is away
+    /// only the newest trigger of a job is tried again, so that its return brings no burst.
+    fn is_passed_over(&self, due: &Due, begun: BootInstant) -> bool {
+        let late = BootInstant::now().since(begun) > due.job.start_deadline;
+        let old = !self.health.is_reachable() || self.clock.now() - due.at > PASSED_OVER;
+        late || old && self.gates.of(&due.job.name).is_superseded(due.at)
+    }
+
+    /// Whether the database says that nobody, this host included, has been granted a trigger.
+    async fn is_unclaimed(&self, due: &Due) -> bool {
+        let trigger = Trigger::scheduled(due.job.name.clone(), due.at);
+        match self.store.unclaimed(&[trigger]).await {
+            Ok(unclaimed) => !unclaimed.is_empty(),
+            Err(error) => {
+                self.health.failed(&error);
+                false
+            }
         }
     }
 

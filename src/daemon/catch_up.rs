@@ -17,8 +17,9 @@ use crate::trigger::{MissedReason, RunId};
 /// How many triggers of a long outage are counted one by one; past that the count is a lower bound.
 const COUNTED: usize = 1_000_000;
 
-/// The pause after a sweep that failed.
-const RETRY: Duration = Duration::from_secs(1);
+/// How long a sweep waits: what was given up just now is passed over by then, and a whole second of
+/// the schedule more.
+const SETTLING: Duration = Duration::from_secs(6);
 
 /// Jobs of which some trigger may have no row: written by whoever gives one up, taken by the sweep.
 #[derive(Debug, Default)]
@@ -33,9 +34,14 @@ impl Unsettled {
         self.changed.notify_one();
     }
 
-    async fn take(&self) -> BTreeSet<JobName> {
+    fn take(&self) -> BTreeSet<JobName> {
+        std::mem::take(&mut *self.jobs.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Waits until there are any, and takes them.
+    async fn wait(&self) -> BTreeSet<JobName> {
         loop {
-            let jobs = std::mem::take(&mut *self.jobs.lock().unwrap_or_else(PoisonError::into_inner));
+            let jobs = self.take();
             if !jobs.is_empty() {
                 return jobs;
             }
@@ -44,31 +50,22 @@ impl Unsettled {
     }
 }
 
-/// Has everything settled that this daemon was not there for: at once, and again when the last
-/// seconds before its start can be no claim on its way any more.
-///
-/// # Cancel safety
-/// Safe.
-pub(super) async fn sweep_what_was_before(shared: &Shared) {
-    let all = || shared.plan().jobs().map(|job| job.name.clone()).collect::<Vec<_>>();
-    shared.unsettled.add(all());
-    tokio::time::sleep(PASSED_OVER.to_std().unwrap_or_default() + Duration::from_secs(1)).await;
-    shared.unsettled.add(all());
-    std::future::pending().await
-}
-
 /// Sweeps until it is dropped.
+///
+/// It waits until what was given up last is old enough to be settled, too: an outage, or the time
+/// before a start, is settled by one sweep, so that it brings one late run of a job and no more.
 ///
 /// # Cancel safety
 /// Dropped, a plan may have been carried out without its events.
 pub(super) async fn sweep_on(shared: &Shared) {
     loop {
-        let jobs = shared.unsettled.take().await;
+        let mut jobs = shared.unsettled.wait().await;
         shared.health.wait_until_reachable().await;
+        tokio::time::sleep(SETTLING).await;
+        jobs.append(&mut shared.unsettled.take());
         if let Err(error) = sweep(shared, &jobs).await {
             shared.health.failed(&error);
             shared.unsettled.add(jobs);
-            tokio::time::sleep(RETRY).await;
         }
     }
 }

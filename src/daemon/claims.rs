@@ -1,6 +1,5 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, watch};
@@ -46,15 +45,19 @@ impl ClaimGate {
         *self.newest.borrow() > at
     }
 
-    /// Waits for this job's turn to claim; `None` when the turn is not there within `patience` and
-    /// a later trigger has come.
+    /// Waits for this job's turn to claim; `None` when `patience` is over and a later trigger has
+    /// come.
     ///
     /// # Cancel safety
     /// Safe: the turn is not taken.
-    pub(super) async fn turn(&self, at: DateTime<Utc>, patience: Duration) -> Option<OwnedMutexGuard<()>> {
+    pub(super) async fn turn(
+        &self,
+        at: DateTime<Utc>,
+        patience: impl Future<Output = ()>,
+    ) -> Option<OwnedMutexGuard<()>> {
         let mut newest = self.newest.subscribe();
         let superseded = async {
-            tokio::time::sleep(patience).await;
+            patience.await;
             newest.wait_for(|newest| *newest > at).await.map(drop).ok();
         };
         tokio::select! {

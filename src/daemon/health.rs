@@ -49,6 +49,15 @@ impl Health {
         self.away_since.borrow().is_none()
     }
 
+    /// Waits until some call brings no answer.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(super) async fn wait_until_away(&self) {
+        // The sender is ours, so the wait can't fail.
+        self.away_since.subscribe().wait_for(Option::is_some).await.map(drop).ok();
+    }
+
     /// Waits until some call has brought an answer again.
     ///
     /// # Cancel safety

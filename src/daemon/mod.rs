@@ -196,12 +196,12 @@ impl Daemon {
             () = shared.obey_until_stop(&mut orders) => return Ok(()),
         }
         let from = shared.clock.now();
+        shared.unsettled.add(shared.plan().jobs().map(|job| job.name.clone()));
         shared.tasks.spawn(waiting::take_on(shared.clone()));
         tokio::select! {
             () = beat::beat_on(shared, &mut said) => {}
             () = recovery::recover_on(shared, shared.options.heartbeat) => {}
             () = catch_up::sweep_on(shared) => {}
-            () = catch_up::sweep_what_was_before(shared) => {}
             () = pruning::prune_on(shared) => {}
             () = shared.reload_on(&mut plans) => {}
             () = async {
