@@ -1,0 +1,36 @@
+//! What a daemon promises, held by the real binary as processes, with real signals, on real databases.
+//!
+//! One file a promise. Jobs write to a ledger what they do; the tables are read by SQL of the tests'
+//! own. `tests/fleet.rs` is the long run of three daemons.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+#[path = "daemon/accounting.rs"]
+mod accounting;
+#[path = "daemon/catch_up.rs"]
+mod catch_up;
+#[path = "daemon/clock.rs"]
+mod clock;
+#[path = "daemon/commands.rs"]
+mod commands;
+#[path = "daemon/crash.rs"]
+mod crash;
+#[path = "daemon/jobs.rs"]
+mod jobs;
+#[path = "daemon/lease.rs"]
+mod lease;
+#[path = "daemon/outage.rs"]
+mod outage;
+#[path = "daemon/overlap.rs"]
+mod overlap;
+#[path = "daemon/processes.rs"]
+mod processes;
+#[path = "daemon/reload.rs"]
+mod reload;
+#[path = "daemon/replies.rs"]
+mod replies;
+#[path = "daemon/start.rs"]
+mod start;
+#[path = "daemon/stop.rs"]
+mod stop;
