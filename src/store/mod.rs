@@ -10,9 +10,12 @@
 //! Instants in answers are the database's, except `valid_until`, which is this host's and never
 //! later than the row's expiry.
 
+mod claims;
 mod connections;
+mod endings;
 mod error;
 mod fleet;
+mod history;
 mod locks;
 mod open;
 mod postgres;
@@ -22,15 +25,16 @@ mod sqlite;
 
 use std::sync::Arc;
 
+pub use claims::{Became, Claim, Claimant, Claimed, Taken, WaitingRun};
+pub use endings::{Ending, Finished, LockAtEnd, LostRun, OverdueRun, Recovered, RunKey};
 pub use error::{SchemaError, StoreError};
 pub use fleet::{Fleet, HostBeat, Hosts, JobSeen};
+pub use history::{
+    CatchUpPlan, JobProgress, LateRun, MissedRange, ProgressQuery, Pruned, Retention, RunFilter, RunRow,
+};
 pub use locks::{Acquire, Acquired, Grant, Holder, LockRow, Locks, Loss, PreviousOwner, Released, Renewal, Renewed};
 pub use open::{Location, OpenOptions, open};
-pub use runs::{
-    Became, CatchUpPlan, Claim, Claimant, Claimed, Ending, Finished, JobProgress, LateRun, LockAtEnd, LostRun,
-    MissedRange, OverdueRun, ProgressQuery, Pruned, Recovered, Retention, RunFilter, RunKey, RunRow, Runs, Taken,
-    WaitingRun,
-};
+pub use runs::Runs;
 pub use schema::{Migrated, SCHEMA_VERSION, Schema};
 
 /// Everything that the shared tables can do.

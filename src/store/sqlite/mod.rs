@@ -7,6 +7,7 @@
 //! their deadlines come and their jobs are stopped. The clock is the host's wall clock. WAL, `synchronous =
 //! FULL`: with NORMAL a power failure may lose the last commits, and with them a token.
 
+mod claims;
 mod decode;
 mod filesystem;
 mod fleet;

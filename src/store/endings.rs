@@ -1,0 +1,101 @@
+//! How runs end: by their host, by recovery, by their time being over.
+
+use chrono::{DateTime, Utc};
+
+use crate::lock::{FencingToken, Owner, Resource};
+use crate::trigger::{RunId, RunState, Trigger};
+
+/// What proves that a run is the caller's: the row is matched by all of it.
+#[derive(Clone, Debug)]
+pub struct RunKey {
+    /// Which run.
+    pub run: RunId,
+    /// Its owner.
+    pub owner: Owner,
+    /// Its lock.
+    pub resource: Resource,
+    /// Its lock's token.
+    pub token: FencingToken,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// A final state.
+    pub state: RunState,
+    /// The exit code, if the process exited.
+    pub exit_code: Option<i32>,
+    /// The signal, if one ended it.
+    pub signal: Option<i32>,
+    /// Why, in one word or sentence, where the state alone doesn't say.
+    pub reason: Option<String>,
+    /// When the process was started, by the database's clock as this host knew it.
+    pub started_at: Option<DateTime<Utc>>,
+    /// The last lines of its output.
+    pub output_tail: Option<String>,
+}
+
+/// The answer to the end of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// Whether the row took the ending: not if another result was recorded before.
+    pub recorded: bool,
+    /// What became of the lock.
+    pub lock: LockAtEnd,
+}
+
+/// What was found of a run's lock when it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockAtEnd {
+    /// It was held to the end and is free now.
+    Released,
+    /// It had expired before, but nobody had taken it; it is free now.
+    Expired,
+    /// It was not the run's any more.
+    Gone,
+}
+
+/// A run that recovery found without a live lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostRun {
+    /// Which run.
+    pub run: RunId,
+    /// Of which trigger.
+    pub trigger: Trigger,
+    /// Which attempt.
+    pub attempt: u32,
+    /// Whose it was.
+    pub host: String,
+    /// Its lock.
+    pub resource: Resource,
+    /// Its lock's token.
+    pub token: FencingToken,
+    /// The run that waits now in its place, if it is to be run again.
+    pub rerun: Option<RunId>,
+}
+
+/// A waiting run that nobody took in time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OverdueRun {
+    /// Which run.
+    pub run: RunId,
+    /// Of which trigger.
+    pub trigger: Trigger,
+    /// Which attempt.
+    pub attempt: u32,
+    /// The lock that it waited for.
+    pub resource: Resource,
+    /// What it is now: skipped or missed.
+    pub state: RunState,
+    /// Why.
+    pub reason: String,
+}
+
+/// What recovery did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Runs marked lost; their locks are free.
+    pub lost: Vec<LostRun>,
+    /// Waiting runs that are over.
+    pub overdue: Vec<OverdueRun>,
+}

@@ -1,0 +1,227 @@
+//! Claims: what `cronlatch_claim_v1` and `cronlatch_take_v1` are on PostgreSQL, step by step in one
+//! transaction.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use super::decode::{
+    between, column, holder, instant, later, malformed, optional_instant, raw, run_id, text, token, valid_until, word,
+};
+use super::runs::millis;
+use super::sql;
+use super::transaction::Transaction;
+use crate::job::JobName;
+use crate::lock::{FencingToken, Owner, Resource};
+use crate::store::{Acquired, Became, Claim, Claimant, Claimed, Grant, Holder, StoreError, Taken};
+use crate::trigger::{RunId, RunState, SkipReason, Target};
+
+impl Transaction<'_> {
+    pub(super) async fn claim(&mut self, claim: &Claim) -> Result<Claimed, StoreError> {
+        let row = self.one(sqlx::query(sql::CLAIM_JOB).bind(claim.trigger.job.as_str())).await?;
+        let now = instant(&row, "now")?;
+        let early = between(now, claim.trigger.scheduled_at);
+        if early > Duration::from_secs(1) {
+            return Ok(Claimed::TooEarly { by: early });
+        }
+        if optional_instant(&row, "pruned_through")?.is_some_and(|through| through >= claim.trigger.scheduled_at) {
+            return Ok(Claimed::Forgotten);
+        }
+        if column::<Option<bool>>(&row, "paused")?.unwrap_or_default() {
+            return Ok(Claimed::Paused);
+        }
+        if !self.insert_run(claim, now).await? {
+            return self.already_claimed(claim).await;
+        }
+        let by = &claim.claimant;
+        let held = match self.other_run(&claim.trigger.job, &claim.trigger.target, &by.resource).await? {
+            Some(holder) => Some(holder),
+            None => match self.grant(&by.resource, &by.owner, by.ttl, by.expected_now).await? {
+                Acquired::Granted(grant) => {
+                    let query = sqlx::query(sql::CLAIM_GRANTED)
+                        .bind(claim.run.to_string())
+                        .bind(grant.token.get())
+                        .bind(text(grant.acquired_at));
+                    self.all(query).await?;
+                    return Ok(Claimed::Granted(grant));
+                }
+                Acquired::Held(holder) => Some(holder),
+                Acquired::ClockStepped { .. } => None,
+            },
+        };
+        let became = self.hold_off(claim, held.as_ref(), now).await?;
+        Ok(Claimed::Held { holder: held, became })
+    }
+
+    async fn insert_run(&mut self, claim: &Claim, now: DateTime<Utc>) -> Result<bool, StoreError> {
+        let by = &claim.claimant;
+        let query = sqlx::query(sql::CLAIM)
+            .bind(claim.run.to_string())
+            .bind(claim.trigger.job.as_str())
+            .bind(text(claim.trigger.scheduled_at))
+            .bind(claim.trigger.target.as_str())
+            .bind(claim.trigger.origin.as_str())
+            .bind(i64::from(claim.attempt))
+            .bind(claim.kind.as_str())
+            .bind(text(now))
+            .bind(by.host.as_str())
+            .bind(by.instance.to_string())
+            .bind(by.owner.public().as_str().to_owned())
+            .bind(by.resource.as_str())
+            .bind(millis(claim.start_deadline))
+            .bind(i64::from(claim.reruns_left));
+        Ok(self.optional(query).await?.is_some())
+    }
+
+    async fn already_claimed(&mut self, claim: &Claim) -> Result<Claimed, StoreError> {
+        let query = sqlx::query(sql::CLAIMED)
+            .bind(claim.trigger.job.as_str())
+            .bind(text(claim.trigger.scheduled_at))
+            .bind(claim.trigger.target.as_str())
+            .bind(claim.trigger.origin.as_str())
+            .bind(i64::from(claim.attempt));
+        let row = self.one(query).await?;
+        let run = run_id(&row, "id")?;
+        let state = word(&row, "state", RunState::from_column)?;
+        if run == claim.run {
+            // The same claim again: its first answer was lost.
+            match state {
+                RunState::Waiting => {
+                    let until = instant(&row, "wait_until")?;
+                    return Ok(Claimed::Held { holder: None, became: Became::Waiting { until } });
+                }
+                RunState::Skipped => {
+                    let reason = word(&row, "reason", SkipReason::from_column)?;
+                    return Ok(Claimed::Held { holder: None, became: Became::Skipped(reason) });
+                }
+                RunState::Claimed | RunState::Running => {
+                    let drawn = column::<Option<i64>>(&row, "token")?.map(FencingToken::new);
+                    let by = &claim.claimant;
+                    let ours = column::<Option<&str>>(&row, "owner")? == Some(by.owner.public().as_str());
+                    if let (true, Some(grant)) = (ours, self.own_grant(&by.resource, &by.owner, drawn).await?) {
+                        return Ok(Claimed::Granted(grant));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(Claimed::AlreadyClaimed { run, host: column(&row, "host")?, state })
+    }
+
+    /// The grant that this owner has under this token already, however long ago.
+    pub(super) async fn own_grant(
+        &mut self,
+        resource: &Resource,
+        owner: &Owner,
+        drawn: Option<FencingToken>,
+    ) -> Result<Option<Grant>, StoreError> {
+        let query = sqlx::query(sql::OWN_LOCK).bind(resource.as_str()).bind(owner.reveal()).bind(raw(drawn));
+        let Some(row) = self.optional(query).await? else { return Ok(None) };
+        let expires_at = instant(&row, "expires_at")?;
+        Ok(Some(Grant {
+            token: token(&row, "token")?,
+            acquired_at: instant(&row, "acquired_at")?,
+            expires_at,
+            valid_until: valid_until(self.sent, instant(&row, "now")?, expires_at),
+            taken_from: None,
+        }))
+    }
+
+    async fn other_run(
+        &mut self,
+        job: &JobName,
+        target: &Target,
+        resource: &Resource,
+    ) -> Result<Option<Holder>, StoreError> {
+        let query = sqlx::query(sql::OTHER_RUN).bind(job.as_str()).bind(target.as_str()).bind(resource.as_str());
+        self.optional(query).await?.as_ref().map(holder).transpose()
+    }
+
+    /// Says in the run's row what becomes of a trigger whose lock was not granted.
+    async fn hold_off(
+        &mut self,
+        claim: &Claim,
+        held: Option<&Holder>,
+        now: DateTime<Utc>,
+    ) -> Result<Became, StoreError> {
+        let any_waiting =
+            sqlx::query(sql::ANY_WAITING).bind(claim.trigger.job.as_str()).bind(claim.trigger.target.as_str());
+        let (reason, wait) = match (held, claim.wait) {
+            (None, _) => ("clock_stepped", claim.start_deadline),
+            (Some(_), None) => return self.skip(claim.run, SkipReason::LockHeld, held, now).await,
+            (Some(_), Some(_)) if self.optional(any_waiting).await?.is_some() => {
+                return self.skip(claim.run, SkipReason::AlreadyWaiting, held, now).await;
+            }
+            (Some(_), Some(wait)) => ("lock_held", wait),
+        };
+        let until = later(now, wait);
+        let query = sqlx::query(sql::CLAIM_WAITING)
+            .bind(claim.run.to_string())
+            .bind(reason)
+            .bind(held.and_then(|holder| holder.run).map(|run| run.to_string()))
+            .bind(text(until));
+        self.all(query).await?;
+        Ok(Became::Waiting { until })
+    }
+
+    async fn skip(
+        &mut self,
+        run: RunId,
+        reason: SkipReason,
+        held: Option<&Holder>,
+        now: DateTime<Utc>,
+    ) -> Result<Became, StoreError> {
+        let query = sqlx::query(sql::CLAIM_SKIPPED)
+            .bind(run.to_string())
+            .bind(reason.as_str())
+            .bind(held.and_then(|holder| holder.run).map(|run| run.to_string()))
+            .bind(text(now));
+        self.all(query).await?;
+        Ok(Became::Skipped(reason))
+    }
+
+    pub(super) async fn take(&mut self, run: RunId, by: &Claimant) -> Result<Taken, StoreError> {
+        let Some(row) = self.optional(sqlx::query(sql::TAKE_LOOK).bind(run.to_string())).await? else {
+            return Ok(Taken::Gone);
+        };
+        let now = instant(&row, "now")?;
+        let state = word(&row, "state", RunState::from_column)?;
+        if matches!(state, RunState::Claimed | RunState::Running) {
+            // The same attempt again: its first answer was lost.
+            let ours = column::<Option<&str>>(&row, "owner")? == Some(by.owner.public().as_str());
+            let drawn = column::<Option<i64>>(&row, "token")?.map(FencingToken::new);
+            let grant = if ours { self.own_grant(&by.resource, &by.owner, drawn).await? } else { None };
+            return Ok(grant.map_or(Taken::Gone, Taken::Granted));
+        }
+        if state != RunState::Waiting {
+            return Ok(Taken::Gone);
+        }
+        if column(&row, "paused")? {
+            return Ok(Taken::NotNow);
+        }
+        let job = JobName::new(column::<String>(&row, "job")?).map_err(|error| malformed(error.to_string()))?;
+        let target = Target::from_column(column::<String>(&row, "target")?);
+        if let Some(holder) = self.other_run(&job, &target, &by.resource).await? {
+            return Ok(Taken::Held(holder));
+        }
+        if optional_instant(&row, "wait_until")?.is_some_and(|until| until <= now) {
+            return Ok(Taken::Gone);
+        }
+        match self.grant(&by.resource, &by.owner, by.ttl, by.expected_now).await? {
+            Acquired::Held(holder) => Ok(Taken::Held(holder)),
+            Acquired::ClockStepped { .. } => Ok(Taken::NotNow),
+            Acquired::Granted(grant) => {
+                let query = sqlx::query(sql::TAKE)
+                    .bind(run.to_string())
+                    .bind(by.host.as_str())
+                    .bind(by.instance.to_string())
+                    .bind(by.owner.public().as_str().to_owned())
+                    .bind(by.resource.as_str())
+                    .bind(grant.token.get())
+                    .bind(text(grant.acquired_at));
+                self.all(query).await?;
+                Ok(Taken::Granted(grant))
+            }
+        }
+    }
+}
