@@ -31,6 +31,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Notify, Semaphore, watch};
+use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 pub use plan::Plan;
@@ -49,7 +50,8 @@ use health::Health;
 /// The longest pause between attempts to reach a database at the start.
 const LONGEST_START_PAUSE: Duration = Duration::from_secs(5);
 
-/// How long the daemon waits, after the last signal, for what can't be stopped any faster.
+/// How long the daemon waits, after the last signal, for what can't be stopped any faster, its
+/// goodbye included.
 const LAST_WAIT: Duration = Duration::from_millis(1_500);
 
 /// How this daemon works.
@@ -198,6 +200,7 @@ impl Daemon {
         let from = shared.clock.now();
         shared.unsettled.add(shared.plan().jobs().map(|job| job.name.clone()));
         shared.tasks.spawn(waiting::take_on(shared.clone()));
+        let mut gone_by = Instant::now() + LAST_WAIT;
         tokio::select! {
             () = beat::beat_on(shared, &mut said) => {}
             () = recovery::recover_on(shared, shared.options.heartbeat) => {}
@@ -206,10 +209,10 @@ impl Daemon {
             () = shared.reload_on(&mut plans) => {}
             () = async {
                 tokio::join!(tick::tick_on(shared, from), shared.obey_until_stop(&mut orders));
-                shared.drain(&mut orders).await;
+                gone_by = shared.drain(&mut orders).await;
             } => {}
         }
-        if let Err(error) = tokio::time::timeout(LAST_WAIT, shared.store.leave(shared.instance)).await {
+        if let Err(error) = tokio::time::timeout_at(gone_by, shared.store.leave(shared.instance)).await {
             tracing::debug!("did not say goodbye: {error}");
         }
         events::daemon_stopped(shared.tasks.len());
@@ -289,7 +292,8 @@ impl Shared {
     }
 
     /// Waits for all runs: as long as they may, then as long as their kill takes, then no longer.
-    async fn drain(&self, orders: &mut tokio::sync::mpsc::Receiver<Order>) {
+    /// Gives the instant by which the daemon is to be gone.
+    async fn drain(&self, orders: &mut tokio::sync::mpsc::Receiver<Order>) -> Instant {
         self.tasks.close();
         let again = async {
             while let Some(order) = orders.recv().await {
@@ -310,12 +314,14 @@ impl Shared {
         };
         tokio::select! {
             biased;
-            () = self.tasks.wait() => return,
+            () = self.tasks.wait() => return Instant::now() + LAST_WAIT,
             () = again => {}
             () = patience => {}
         }
         self.stop.send_replace(Stop::Kill);
-        tokio::time::timeout(LAST_WAIT, self.tasks.wait()).await.ok();
+        let gone_by = Instant::now() + LAST_WAIT;
+        tokio::time::timeout_at(gone_by, self.tasks.wait()).await.ok();
+        gone_by
     }
 
     /// How many runs are under way here.

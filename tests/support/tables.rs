@@ -114,8 +114,11 @@ impl Database {
         &self.url
     }
 
-    /// All rows of a table, as objects.
+    /// All rows of a table, as objects; none before the first daemon has made the tables.
     pub fn rows(&self, table: &str) -> Vec<Value> {
+        if !self.has_tables() {
+            return Vec::new();
+        }
         let query = if self.is_postgres() {
             format!("SELECT row_to_json(t)::text FROM {table} t")
         } else {
@@ -184,6 +187,16 @@ impl Database {
             reason: row["reason"].as_str().expect("not null").to_owned(),
         };
         rows.map(range).collect()
+    }
+
+    fn has_tables(&self) -> bool {
+        match self.url.strip_prefix("sqlite://") {
+            // Made under another daemon's eyes: the file may be there before its tables are.
+            Some(path) => {
+                Path::new(path).exists() && !self.query("SELECT name FROM pragma_table_info('runs')").is_empty()
+            }
+            None => self.query("SELECT to_regclass('runs')::text WHERE to_regclass('runs') IS NOT NULL").len() == 1,
+        }
     }
 
     fn is_postgres(&self) -> bool {
