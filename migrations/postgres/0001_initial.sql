@@ -441,10 +441,25 @@ BEGIN
     RETURN c;
 END $$;
 
+-- Makes the next attempt of a lost run wait, if it may have one.
+CREATE FUNCTION cronlatch_rerun_v1(p_lost uuid, p_rerun uuid) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    t timestamptz := cronlatch_now_v1();
+BEGIN
+    INSERT INTO runs (id, job, scheduled_at, target, origin, attempt, trigger, state, reason, created_at, wait_until,
+                      resource, start_deadline_ms, reruns_left)
+    SELECT p_rerun, r.job, r.scheduled_at, r.target, r.origin, r.attempt + 1, 'rerun', 'waiting', 'rerun', t,
+           t + r.start_deadline_ms * interval '1 millisecond', r.resource, r.start_deadline_ms, r.reruns_left - 1
+    FROM runs r WHERE r.id = p_lost AND r.reruns_left > 0
+    ON CONFLICT DO NOTHING;
+    RETURN FOUND;
+END $$;
+
 -- Records how a run ended, also if it was counted as lost meanwhile, and frees its lock.
 CREATE FUNCTION cronlatch_finish_v1(
     p_run uuid, p_owner text, p_public_owner text, p_resource text, p_token bigint, p_state text,
     p_exit_code integer, p_signal integer, p_reason text, p_started_at timestamptz, p_output_tail text,
+    p_rerun uuid,
     OUT recorded boolean, OUT lock text
 ) LANGUAGE plpgsql AS $$
 DECLARE
@@ -467,6 +482,9 @@ BEGIN
             last_success_at = CASE WHEN p_state = 'succeeded' THEN greatest(last_success_at, r.scheduled_at)
                                    ELSE last_success_at END
         WHERE name = r.job;
+        IF p_state = 'lost' AND r.state <> 'lost' THEN
+            PERFORM cronlatch_rerun_v1(p_run, p_rerun);
+        END IF;
     END IF;
     lock := 'gone';
     SELECT l.expires_at <= cronlatch_now_v1() INTO expired FROM distributed_locks l

@@ -131,14 +131,21 @@ impl LeaseTiming {
     }
 
     /// How long one database call of the heartbeat may take, the wait for a connection included.
+    /// With the longest pause after it, a third of the heartbeat.
     pub fn call_timeout(&self) -> Duration {
-        self.heartbeat / 3
+        self.heartbeat / 4
+    }
+
+    /// The longest pause after a renewal that brought no answer.
+    pub fn retry_pause(&self) -> Duration {
+        self.heartbeat / 12
     }
 
     /// The longest outage of the database that stops no job: a renewal may be one heartbeat old
-    /// when it begins and one call may hang when it ends.
+    /// when it begins, and one call may hang, and be followed by a pause, when it ends.
     pub fn survived_outage(&self) -> Duration {
-        (self.ttl.get() - self.slack() - self.kill_grace - self.heartbeat).saturating_sub(self.call_timeout())
+        let one_try = self.call_timeout() + self.retry_pause();
+        (self.ttl.get() - self.slack() - self.kill_grace - self.heartbeat).saturating_sub(one_try)
     }
 }
 

@@ -92,10 +92,7 @@ impl StoreError {
     /// Whether trying again may help without anybody changing anything. Everything that a
     /// database does by itself is weather, a missing right included: rights come back, too.
     pub fn is_transient(&self) -> bool {
-        !matches!(
-            self,
-            Self::Schema(SchemaError::Newer { .. }) | Self::Malformed { .. } | Self::Unusable(_)
-        )
+        !matches!(self, Self::Schema(SchemaError::Newer { .. }) | Self::Malformed { .. } | Self::Unusable(_))
     }
 
     /// Whether what was asked may have been done all the same.

@@ -24,13 +24,11 @@ use std::sync::Arc;
 
 pub use error::{SchemaError, StoreError};
 pub use fleet::{Fleet, HostBeat, Hosts, JobSeen};
-pub use locks::{
-    Acquire, Acquired, Grant, Holder, LockRow, Locks, Loss, PreviousOwner, Released, Renewal, Renewed,
-};
+pub use locks::{Acquire, Acquired, Grant, Holder, LockRow, Locks, Loss, PreviousOwner, Released, Renewal, Renewed};
 pub use open::{Location, OpenOptions, open};
 pub use runs::{
     Became, CatchUpPlan, Claim, Claimant, Claimed, Ending, Finished, JobProgress, LateRun, LockAtEnd, LostRun,
-    MissedRange, OverdueRun, Recovered, RunFilter, RunKey, RunRow, Runs, Taken, WaitingRun,
+    MissedRange, OverdueRun, ProgressQuery, Recovered, RunFilter, RunKey, RunRow, Runs, Taken, WaitingRun,
 };
 pub use schema::{Migrated, SCHEMA_VERSION, Schema};
 

@@ -32,9 +32,7 @@ pub enum Location {
 impl fmt::Debug for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Postgres { pooler, .. } => {
-                f.debug_struct("Postgres").field("pooler", pooler).finish_non_exhaustive()
-            }
+            Self::Postgres { pooler, .. } => f.debug_struct("Postgres").field("pooler", pooler).finish_non_exhaustive(),
             Self::Sqlite { path } => f.debug_struct("Sqlite").field("path", path).finish(),
         }
     }

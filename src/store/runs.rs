@@ -215,6 +215,15 @@ pub struct Recovered {
     pub overdue: Vec<OverdueRun>,
 }
 
+/// Which job's progress is asked for.
+#[derive(Clone, Debug)]
+pub struct ProgressQuery {
+    /// Which job.
+    pub job: JobName,
+    /// How far back each trigger's row is looked up.
+    pub since: DateTime<Utc>,
+}
+
 /// Which of a job's triggers have a row, past a watermark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobProgress {
@@ -222,7 +231,9 @@ pub struct JobProgress {
     pub job: JobName,
     /// Everything up to here is accounted for, by rows or by ranges.
     pub caught_up_through: DateTime<Utc>,
-    /// Scheduled instants later than that and than the bound asked for, which have a row.
+    /// The newest scheduled instant with a row that is not later than `since`.
+    pub newest_before: Option<DateTime<Utc>>,
+    /// Scheduled instants later than both `since` and the watermark which have a row, in order.
     pub with_row: Vec<DateTime<Utc>>,
 }
 
@@ -363,7 +374,8 @@ pub trait Runs: Send + Sync {
     /// Dropped, it may have been done.
     async fn start(&self, key: &RunKey, started_at: DateTime<Utc>) -> Result<bool, StoreError>;
 
-    /// Records how a run ended and frees its lock, in one transaction. A late result is taken from
+    /// Records how a run ended and frees its lock, in one transaction. An ending in state lost makes
+    /// the rerun wait, as recovery does. A late result is taken from
     /// state lost, too. The same ending sent again answers as the first time, but for the lock.
     ///
     /// # Errors
@@ -412,14 +424,14 @@ pub trait Runs: Send + Sync {
     /// Dropped, it may have been done; what was recovered is then only in the tables.
     async fn recover(&self, expected_now: Option<DateTime<Utc>>) -> Result<Recovered, StoreError>;
 
-    /// What is accounted for, of each of these jobs that is registered, later than `since`.
+    /// What is accounted for, of each of these jobs that is registered.
     ///
     /// # Errors
     /// [`StoreError`].
     ///
     /// # Cancel safety
     /// Safe: it only reads.
-    async fn progress(&self, jobs: &[JobName], since: DateTime<Utc>) -> Result<Vec<JobProgress>, StoreError>;
+    async fn progress(&self, queries: &[ProgressQuery]) -> Result<Vec<JobProgress>, StoreError>;
 
     /// Carries a catch-up plan out, if the watermark still stands where the plan began.
     /// `Ok(false)`: another host has moved it; nothing was written.

@@ -1,0 +1,77 @@
+//! Beside the house, above the words and below everything that acts: what operators see.
+//!
+//! One function an event; names are `noun.verb` in the past, fields have the same names in text,
+//! JSON and (later) the journal. error = somebody must act, warn = degraded or a run was held off,
+//! info = one line for a run's start and end, debug = the expected.
+//!
+//! Two kinds of contention look alike and mean opposite things. [`run_claimed_elsewhere`] is the
+//! normal case on all hosts but one: debug. [`lock_contended`] means that a previous run, or
+//! another job of the group, still held the lock when the trigger came: a warning.
+
+mod daemon;
+mod lock;
+mod run;
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+
+pub use daemon::{
+    clock_skewed, clock_stepped, daemon_draining, daemon_reload_refused, daemon_reloaded, daemon_started, daemon_state,
+    daemon_stopped, database_lost, database_recovered, host_duplicated, schedule_disagreement, schedule_problem,
+};
+pub use lock::{
+    Contention, LeaseLabel, Takeover, lock_acquired, lock_contended, lock_lost, lock_released, lock_renew_late,
+    lock_renewed, lock_taken_over,
+};
+pub use run::{
+    RunEnded, RunLabel, run_cancelled, run_claimed_elsewhere, run_failed, run_given_back, run_lost, run_missed,
+    run_output, run_skipped, run_started, run_succeeded, run_timed_out, run_unrecorded, triggers_missed,
+};
+
+/// Who logs, in every line.
+static IDENTITY: OnceLock<(String, String)> = OnceLock::new();
+
+/// Says once whose lines these are.
+pub fn identify(host: &crate::fleet::HostName, instance: crate::fleet::InstanceId) {
+    // A second call would be another daemon in this process; its lines keep the first name.
+    IDENTITY.get_or_init(|| (host.to_string(), instance.to_string()));
+}
+
+fn host() -> &'static str {
+    IDENTITY.get().map_or("", |(host, _)| host)
+}
+
+fn instance() -> &'static str {
+    IDENTITY.get().map_or("", |(_, instance)| instance)
+}
+
+/// Milliseconds, as all durations are in fields.
+fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// RFC 3339 in UTC, as all instants are in fields.
+fn at(instant: DateTime<Utc>) -> String {
+    instant.to_rfc3339_opts(SecondsFormat::AutoSi, true)
+}
+
+/// A duration for people, to the tenth of a second below ten seconds and to the second above.
+fn human(duration: Duration) -> String {
+    let millis = ms(duration);
+    let rounded = if millis < 10_000 { millis / 100 * 100 } else { millis / 1_000 * 1_000 };
+    humantime::format_duration(Duration::from_millis(rounded)).to_string()
+}
+
+/// One event: its level, its name, its fields, its sentence.
+macro_rules! event {
+    ($level:ident, $name:literal, { $($fields:tt)* }, $($sentence:tt)+) => {
+        tracing::$level!(
+            event = $name, host = $crate::events::host(), instance = $crate::events::instance(),
+            $($fields)* $($sentence)+
+        )
+    };
+}
+
+use event;

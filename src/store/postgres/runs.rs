@@ -1,0 +1,263 @@
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use sqlx::postgres::PgRow;
+
+use super::decode::{acquired, attempt, column, grant, malformed, optional_run_id, run_id, token, trigger, word};
+use super::{PostgresStore, all, one, sql};
+use crate::clock::BootInstant;
+use crate::job::JobName;
+use crate::lock::FencingToken;
+use crate::store::{
+    Acquired, Became, CatchUpPlan, Claim, Claimant, Claimed, Ending, Finished, JobProgress, LockAtEnd, ProgressQuery,
+    Recovered, RunFilter, RunKey, RunRow, Runs, StoreError, Taken, WaitingRun,
+};
+use crate::trigger::{Origin, RunId, RunState, SkipReason, Target, Trigger, TriggerKind};
+
+#[async_trait]
+impl Runs for PostgresStore {
+    async fn claim(&self, claim: &Claim) -> Result<Claimed, StoreError> {
+        let call = self.work.call("claim a trigger").await?;
+        let by = &claim.claimant;
+        let query = self
+            .query(sql::CLAIM)
+            .bind(claim.run.as_uuid())
+            .bind(claim.trigger.job.as_str())
+            .bind(claim.trigger.scheduled_at)
+            .bind(claim.trigger.target.as_str())
+            .bind(claim.trigger.origin.as_str())
+            .bind(i32::try_from(claim.attempt).unwrap_or(i32::MAX))
+            .bind(claim.kind.as_str())
+            .bind(by.host.as_str())
+            .bind(by.instance.as_uuid())
+            .bind(by.owner.reveal())
+            .bind(by.owner.public().as_str().to_owned())
+            .bind(by.resource.as_str())
+            .bind(by.ttl.as_millis())
+            .bind(by.expected_now)
+            .bind(claim.wait.map(millis))
+            .bind(millis(claim.start_deadline))
+            .bind(i32::try_from(claim.reruns_left).unwrap_or(i32::MAX));
+        let sent = BootInstant::now();
+        claimed(&one(call, query).await?, sent)
+    }
+
+    async fn unclaimed(&self, triggers: &[Trigger]) -> Result<Vec<Trigger>, StoreError> {
+        let jobs: Vec<_> = triggers.iter().map(|trigger| trigger.job.as_str()).collect();
+        let instants: Vec<_> = triggers.iter().map(|trigger| trigger.scheduled_at).collect();
+        let targets: Vec<_> = triggers.iter().map(|trigger| trigger.target.as_str()).collect();
+        let origins: Vec<_> = triggers.iter().map(|trigger| trigger.origin.as_str()).collect();
+        let call = self.work.call("look for claims").await?;
+        let query = self.query(sql::UNCLAIMED).bind(jobs).bind(instants).bind(targets).bind(origins);
+        let mut unclaimed = Vec::new();
+        for row in all(call, query).await? {
+            let place = usize::try_from(column::<i64>(&row, "place")?).unwrap_or_default();
+            unclaimed.extend(triggers.get(place.wrapping_sub(1)).cloned());
+        }
+        Ok(unclaimed)
+    }
+
+    async fn start(&self, key: &RunKey, started_at: DateTime<Utc>) -> Result<bool, StoreError> {
+        let call = self.work.call("mark a run as started").await?;
+        let query = self
+            .query(sql::START)
+            .bind(key.run.as_uuid())
+            .bind(key.owner.public().as_str().to_owned())
+            .bind(key.token.get())
+            .bind(started_at);
+        Ok(!all(call, query).await?.is_empty())
+    }
+
+    async fn finish(&self, key: &RunKey, ending: &Ending) -> Result<Finished, StoreError> {
+        let call = self.work.call("finish a run").await?;
+        let query = self
+            .query(sql::FINISH)
+            .bind(key.run.as_uuid())
+            .bind(key.owner.reveal())
+            .bind(key.owner.public().as_str().to_owned())
+            .bind(key.resource.as_str())
+            .bind(key.token.get())
+            .bind(ending.state.as_str())
+            .bind(ending.exit_code)
+            .bind(ending.signal)
+            .bind(ending.reason.as_deref())
+            .bind(ending.started_at)
+            .bind(ending.output_tail.as_deref())
+            .bind(*RunId::generate().as_uuid());
+        let row = one(call, query).await?;
+        let lock = word(&row, "lock", |word| match word {
+            "released" => Some(LockAtEnd::Released),
+            "expired" => Some(LockAtEnd::Expired),
+            "gone" => Some(LockAtEnd::Gone),
+            _ => None,
+        })?;
+        Ok(Finished { recorded: column(&row, "recorded")?, lock })
+    }
+
+    async fn give_back(&self, key: &RunKey, reason: &str) -> Result<bool, StoreError> {
+        let call = self.work.call("give a claim back").await?;
+        let query = self
+            .query(sql::GIVE_BACK)
+            .bind(key.run.as_uuid())
+            .bind(key.owner.reveal())
+            .bind(key.owner.public().as_str().to_owned())
+            .bind(key.resource.as_str())
+            .bind(key.token.get())
+            .bind(reason);
+        column(&one(call, query).await?, "given")
+    }
+
+    async fn waiting(&self) -> Result<Vec<WaitingRun>, StoreError> {
+        let call = self.work.call("list waiting runs").await?;
+        all(call, self.query(sql::WAITING)).await?.iter().map(waiting_run).collect()
+    }
+
+    async fn take(&self, run: RunId, by: &Claimant) -> Result<Taken, StoreError> {
+        let call = self.work.call("take a waiting run").await?;
+        let query = self
+            .query(sql::TAKE)
+            .bind(run.as_uuid())
+            .bind(by.host.as_str())
+            .bind(by.instance.as_uuid())
+            .bind(by.owner.reveal())
+            .bind(by.owner.public().as_str().to_owned())
+            .bind(by.resource.as_str())
+            .bind(by.ttl.as_millis())
+            .bind(by.expected_now);
+        let sent = BootInstant::now();
+        let row = one(call, query).await?;
+        let outcome: String = column(&row, "outcome")?;
+        Ok(match outcome.as_str() {
+            "granted" => Taken::Granted(grant(&row, sent)?),
+            "held" => match acquired(&row, sent)? {
+                Acquired::Held(holder) => Taken::Held(holder),
+                _ => Taken::NotNow,
+            },
+            "not_now" => Taken::NotNow,
+            _ => Taken::Gone,
+        })
+    }
+
+    async fn recover(&self, expected_now: Option<DateTime<Utc>>) -> Result<Recovered, StoreError> {
+        self.recover_in_one_transaction(expected_now).await
+    }
+
+    async fn progress(&self, queries: &[ProgressQuery]) -> Result<Vec<JobProgress>, StoreError> {
+        self.read_progress(queries).await
+    }
+
+    async fn catch_up(&self, plan: &CatchUpPlan) -> Result<bool, StoreError> {
+        self.catch_up_in_one_transaction(plan).await
+    }
+
+    async fn history(&self, filter: &RunFilter) -> Result<Vec<RunRow>, StoreError> {
+        let call = self.work.call("list runs").await?;
+        let query = self
+            .query(sql::HISTORY)
+            .bind(filter.job.as_ref().map(JobName::as_str))
+            .bind(filter.state.map(RunState::as_str))
+            .bind(filter.since)
+            .bind(filter.before.as_ref().map(RunId::as_uuid))
+            .bind(i64::from(filter.limit));
+        all(call, query).await?.iter().map(run_row).collect()
+    }
+}
+
+/// Milliseconds as the tables have them.
+pub(super) fn millis(duration: std::time::Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn claimed(row: &PgRow, sent: BootInstant) -> Result<Claimed, StoreError> {
+    let outcome: String = column(row, "outcome")?;
+    Ok(match outcome.as_str() {
+        "granted" => Claimed::Granted(grant(row, sent)?),
+        "already_claimed" => Claimed::AlreadyClaimed {
+            run: run_id(row, "run")?,
+            host: column(row, "host")?,
+            state: word(row, "state", RunState::from_column)?,
+        },
+        "held" => {
+            let holder = match column::<Option<String>>(row, "lock_outcome")? {
+                None => None,
+                Some(_) => match acquired(row, sent)? {
+                    Acquired::Held(holder) => Some(holder),
+                    Acquired::Granted(_) | Acquired::ClockStepped { .. } => None,
+                },
+            };
+            Claimed::Held { holder, became: became(row)? }
+        }
+        "too_early" => {
+            let by = u64::try_from(column::<i64>(row, "early_ms")?).unwrap_or_default();
+            Claimed::TooEarly { by: std::time::Duration::from_millis(by) }
+        }
+        "paused" => Claimed::Paused,
+        "forgotten" => Claimed::Forgotten,
+        other => return Err(malformed(format!("column outcome holds {other:?}"))),
+    })
+}
+
+fn became(row: &PgRow) -> Result<Became, StoreError> {
+    Ok(match word(row, "state", RunState::from_column)? {
+        RunState::Waiting => Became::Waiting { until: column(row, "wait_until")? },
+        _ => Became::Skipped(word(row, "reason", SkipReason::from_column)?),
+    })
+}
+
+fn waiting_run(row: &PgRow) -> Result<WaitingRun, StoreError> {
+    Ok(WaitingRun {
+        run: run_id(row, "id")?,
+        trigger: trigger(row)?,
+        attempt: attempt(row)?,
+        kind: word(row, "trigger", TriggerKind::from_column)?,
+        since: column(row, "created_at")?,
+        wait_until: column(row, "wait_until")?,
+    })
+}
+
+fn run_row(row: &PgRow) -> Result<RunRow, StoreError> {
+    Ok(RunRow {
+        run: run_id(row, "id")?,
+        job: column(row, "job")?,
+        scheduled_at: column(row, "scheduled_at")?,
+        target: Target::from_column(column::<String>(row, "target")?),
+        origin: Origin::from_column(column::<String>(row, "origin")?),
+        attempt: attempt(row)?,
+        kind: word(row, "trigger", TriggerKind::from_column)?,
+        state: word(row, "state", RunState::from_column)?,
+        host: column(row, "host")?,
+        resource: column(row, "resource")?,
+        token: column::<Option<i64>>(row, "token")?.map(FencingToken::new),
+        claimed_at: column(row, "claimed_at")?,
+        started_at: column(row, "started_at")?,
+        finished_at: column(row, "finished_at")?,
+        wait_until: column(row, "wait_until")?,
+        exit_code: column(row, "exit_code")?,
+        signal: column(row, "signal")?,
+        reason: column(row, "reason")?,
+        blocked_by: optional_run_id(row, "blocked_by")?,
+        output_tail: column(row, "output_tail")?,
+    })
+}
+
+/// A row of `LOSE`.
+pub(super) fn lost_run(row: &PgRow) -> Result<crate::store::LostRun, StoreError> {
+    Ok(crate::store::LostRun {
+        run: run_id(row, "id")?,
+        trigger: trigger(row)?,
+        attempt: attempt(row)?,
+        host: column::<Option<String>>(row, "host")?.unwrap_or_default(),
+        resource: super::decode::resource(row, "resource")?,
+        token: token(row, "token")?,
+        rerun: None,
+    })
+}
+
+/// A row of `OVERDUE`.
+pub(super) fn overdue_run(row: &PgRow) -> Result<crate::store::OverdueRun, StoreError> {
+    Ok(crate::store::OverdueRun {
+        run: run_id(row, "id")?,
+        trigger: trigger(row)?,
+        state: word(row, "state", RunState::from_column)?,
+        reason: column(row, "reason")?,
+    })
+}

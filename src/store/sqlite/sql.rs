@@ -1,0 +1,295 @@
+//! The statements, in the order of the port. `../postgres/sql.rs` has the same names; what is one
+//! function there is several statements of one transaction here.
+
+/// Takes the file for writing before anything is read.
+pub(super) const BEGIN: &str = "BEGIN IMMEDIATE";
+
+pub(super) const COMMIT: &str = "COMMIT";
+
+pub(super) const ACQUIRE_LOOK: &str = "
+SELECT l.resource, l.owner, l.token, l.acquired_at, l.renewed_at, l.expires_at, l.released_at, r.id AS lock_run,
+       c.now
+FROM distributed_locks l CROSS JOIN cronlatch_now_v1 c
+LEFT JOIN runs r ON r.resource = l.resource AND r.token = l.token AND r.state IN ('claimed', 'running')
+WHERE l.resource = $1";
+
+pub(super) const DRAW_TOKEN: &str = "UPDATE fencing_tokens SET last = last + 1 WHERE id = 1 RETURNING last";
+
+pub(super) const ACQUIRE: &str = "
+INSERT INTO distributed_locks (resource, owner, token, acquired_at, renewed_at, expires_at)
+VALUES ($1, $2, $3, $4, $4, $5)
+ON CONFLICT (resource) DO UPDATE
+SET owner = excluded.owner, token = excluded.token, acquired_at = excluded.acquired_at,
+    renewed_at = excluded.renewed_at, expires_at = excluded.expires_at, released_at = NULL
+WHERE distributed_locks.expires_at <= excluded.acquired_at OR distributed_locks.owner = excluded.owner
+RETURNING token";
+
+pub(super) const RENEW: &str = "
+UPDATE distributed_locks SET renewed_at = $4, expires_at = $5
+WHERE resource = $1 AND owner = $2 AND ($3 IS NULL OR token = $3) AND released_at IS NULL AND expires_at > $4
+RETURNING expires_at";
+
+pub(super) const RENEW_LOOK: &str =
+    "SELECT owner, token, expires_at, released_at FROM distributed_locks WHERE resource = $1";
+
+pub(super) const RELEASE: &str = "
+UPDATE distributed_locks
+SET expires_at = '1970-01-01T00:00:00.000Z', released_at = (SELECT now FROM cronlatch_now_v1)
+WHERE resource = $1 AND owner = $2 AND ($3 IS NULL OR token = $3) AND released_at IS NULL
+  AND expires_at > (SELECT now FROM cronlatch_now_v1)
+RETURNING id";
+
+/// The columns of a lock's row, with the run that it guards.
+macro_rules! lock_columns {
+    () => {
+        "SELECT l.resource, l.owner, l.token, l.acquired_at, l.renewed_at, l.expires_at, l.released_at, \
+                r.id AS lock_run, c.now \
+         FROM distributed_locks l CROSS JOIN cronlatch_now_v1 c \
+         LEFT JOIN runs r ON r.resource = l.resource AND r.token = l.token AND r.state IN ('claimed', 'running') "
+    };
+}
+
+pub(super) const LOCK: &str = concat!(lock_columns!(), "WHERE l.resource = $1 AND l.expires_at > c.now");
+
+pub(super) const LOCKS: &str = concat!(lock_columns!(), "WHERE l.released_at IS NULL ORDER BY l.resource");
+
+/// What a claim looks at before it inserts.
+pub(super) const CLAIM_JOB: &str = "
+SELECT c.now, j.pruned_through, j.paused AND (j.paused_until IS NULL OR j.paused_until > c.now) AS paused
+FROM cronlatch_now_v1 c LEFT JOIN jobs j ON j.name = $1";
+
+pub(super) const CLAIM: &str = "
+INSERT INTO runs (id, job, scheduled_at, target, origin, attempt, trigger, state, created_at, host, instance, owner,
+                  resource, start_deadline_ms, reruns_left)
+VALUES ($1, $2, $3, $4, $5, $6, $7, 'claimed', $8, $9, $10, $11, $12, $13, $14)
+ON CONFLICT DO NOTHING
+RETURNING id";
+
+pub(super) const CLAIMED: &str = "
+SELECT id, host, owner, state, reason, wait_until, token FROM runs
+WHERE job = $1 AND scheduled_at = $2 AND target = $3 AND origin = $4 AND attempt = $5";
+
+/// The lock of a claim that is sent again.
+pub(super) const OWN_LOCK: &str = "
+SELECT l.resource, l.owner, l.token, l.acquired_at, l.expires_at, c.now
+FROM distributed_locks l CROSS JOIN cronlatch_now_v1 c
+WHERE l.resource = $1 AND l.owner = $2 AND l.token = $3";
+
+/// A live run of this job under another lock: its `lock` was changed, or hosts disagree about it.
+pub(super) const OTHER_RUN: &str = "
+SELECT l.resource, l.owner, l.token, l.acquired_at, l.expires_at, c.now, o.id AS lock_run
+FROM cronlatch_now_v1 c CROSS JOIN runs o JOIN distributed_locks l ON l.resource = o.resource AND l.token = o.token
+WHERE o.job = $1 AND o.target = $2 AND o.state IN ('claimed', 'running')
+  AND o.resource <> $3 AND l.released_at IS NULL AND l.expires_at > c.now
+LIMIT 1";
+
+pub(super) const CLAIM_GRANTED: &str = "UPDATE runs SET token = $2, claimed_at = $3 WHERE id = $1";
+
+pub(super) const ANY_WAITING: &str = "
+SELECT id FROM runs WHERE job = $1 AND target = $2 AND state = 'waiting' AND reason = 'lock_held' LIMIT 1";
+
+pub(super) const CLAIM_SKIPPED: &str = "
+UPDATE runs SET state = 'skipped', reason = $2, blocked_by = $3, owner = NULL, finished_at = $4 WHERE id = $1";
+
+pub(super) const CLAIM_WAITING: &str = "
+UPDATE runs SET state = 'waiting', reason = $2, blocked_by = $3, host = NULL, instance = NULL, owner = NULL,
+                wait_until = $4
+WHERE id = $1";
+
+pub(super) const UNCLAIMED: &str = "
+SELECT id FROM runs WHERE job = $1 AND scheduled_at = $2 AND target = $3 AND origin = $4 AND attempt = 1";
+
+pub(super) const START: &str = "
+UPDATE runs SET state = 'running', started_at = $4
+WHERE id = $1 AND owner = $2 AND token = $3 AND state IN ('claimed', 'running')
+RETURNING id";
+
+pub(super) const FINISH_LOOK: &str = "
+SELECT c.now, r.state, r.job, r.scheduled_at
+FROM cronlatch_now_v1 c LEFT JOIN runs r ON r.id = $1 AND r.owner = $2 AND r.token = $3";
+
+pub(super) const FINISH: &str = "
+UPDATE runs
+SET state = $2, exit_code = $3, signal = $4, reason = $5, finished_at = $6, started_at = coalesce(started_at, $7),
+    output_tail = $8
+WHERE id = $1";
+
+pub(super) const FINISH_JOB: &str = "
+UPDATE jobs
+SET last_run_at = max(coalesce(last_run_at, $2), $2),
+    last_success_at = CASE WHEN $3 THEN max(coalesce(last_success_at, $2), $2) ELSE last_success_at END
+WHERE name = $1";
+
+pub(super) const FINISH_LOCK_LOOK: &str = "
+SELECT l.expires_at <= c.now AS expired FROM distributed_locks l CROSS JOIN cronlatch_now_v1 c
+WHERE l.resource = $1 AND l.owner = $2 AND l.token = $3 AND l.released_at IS NULL";
+
+/// The epoch, so that a clock that steps back revives nothing.
+pub(super) const FREE_LOCK: &str = "
+UPDATE distributed_locks
+SET expires_at = '1970-01-01T00:00:00.000Z', released_at = (SELECT now FROM cronlatch_now_v1)
+WHERE resource = $1 AND token = $2 AND released_at IS NULL";
+
+pub(super) const GIVE_BACK: &str = "
+UPDATE runs
+SET state = 'waiting', reason = $4, owner = NULL, host = NULL, instance = NULL, token = NULL, claimed_at = NULL,
+    wait_until = strftime('%Y-%m-%dT%H:%M:%fZ', (SELECT now FROM cronlatch_now_v1),
+                          '+' || (start_deadline_ms / 1000.0) || ' seconds')
+WHERE id = $1 AND owner = $2 AND token = $3 AND state = 'claimed'
+RETURNING id";
+
+pub(super) const WAITING: &str = "
+SELECT id, job, scheduled_at, target, origin, attempt, trigger, created_at, wait_until
+FROM runs WHERE state = 'waiting' ORDER BY id LIMIT 1000";
+
+pub(super) const TAKE_LOOK: &str = "
+SELECT c.now, r.state, r.owner, r.token, r.job, r.target, r.wait_until,
+       EXISTS (SELECT 1 FROM jobs j WHERE j.name = r.job AND j.paused
+               AND (j.paused_until IS NULL OR j.paused_until > c.now)) AS paused
+FROM cronlatch_now_v1 c JOIN runs r ON r.id = $1";
+
+pub(super) const TAKE: &str = "
+UPDATE runs
+SET state = 'claimed', host = $2, instance = $3, owner = $4, resource = $5, token = $6, claimed_at = $7,
+    wait_until = NULL
+WHERE id = $1 AND state = 'waiting'";
+
+/// Open runs without a live lock, and waiting ones whose time is over. Reads only: nearly always
+/// there are none.
+pub(super) const RECOVERABLE: &str = "
+SELECT c.now,
+       (SELECT count(*) FROM runs r
+        WHERE r.state IN ('claimed', 'running') AND NOT EXISTS (
+            SELECT 1 FROM distributed_locks l
+            WHERE l.resource = r.resource AND l.token = r.token AND l.released_at IS NULL
+              AND l.expires_at > c.now)) AS lost,
+       (SELECT count(*) FROM runs WHERE state = 'waiting' AND wait_until <= c.now) AS overdue
+FROM cronlatch_now_v1 c";
+
+pub(super) const LOSE: &str = "
+UPDATE runs SET state = 'lost', reason = 'lease_expired', finished_at = (SELECT now FROM cronlatch_now_v1)
+WHERE id IN (
+    SELECT r.id FROM runs r CROSS JOIN cronlatch_now_v1 c
+    WHERE r.state IN ('claimed', 'running') AND NOT EXISTS (
+        SELECT 1 FROM distributed_locks l
+        WHERE l.resource = r.resource AND l.token = r.token AND l.released_at IS NULL AND l.expires_at > c.now)
+    ORDER BY r.id LIMIT 100)
+RETURNING id, job, scheduled_at, target, origin, attempt, host, resource, token, start_deadline_ms, reruns_left";
+
+pub(super) const RERUN: &str = "
+INSERT INTO runs (id, job, scheduled_at, target, origin, attempt, trigger, state, reason, created_at, wait_until,
+                  resource, start_deadline_ms, reruns_left)
+SELECT $2, r.job, r.scheduled_at, r.target, r.origin, r.attempt + 1, 'rerun', 'waiting', 'rerun', c.now,
+       strftime('%Y-%m-%dT%H:%M:%fZ', c.now, '+' || (r.start_deadline_ms / 1000.0) || ' seconds'), r.resource,
+       r.start_deadline_ms, r.reruns_left - 1
+FROM runs r CROSS JOIN cronlatch_now_v1 c WHERE r.id = $1 AND r.reruns_left > 0
+ON CONFLICT DO NOTHING
+RETURNING id";
+
+pub(super) const OVERDUE: &str = "
+UPDATE runs
+SET state = CASE WHEN reason = 'lock_held' THEN 'skipped' ELSE 'missed' END,
+    reason = CASE WHEN reason = 'lock_held' THEN 'wait_timed_out' ELSE 'start_deadline' END,
+    finished_at = (SELECT now FROM cronlatch_now_v1)
+WHERE id IN (
+    SELECT r.id FROM runs r CROSS JOIN cronlatch_now_v1 c WHERE r.state = 'waiting' AND r.wait_until <= c.now
+    ORDER BY r.id LIMIT 100)
+RETURNING id, job, scheduled_at, target, origin, attempt, state, reason";
+
+pub(super) const PROGRESS_JOBS: &str = "
+SELECT j.name, j.caught_up_through,
+       (SELECT max(r.scheduled_at) FROM runs r
+        WHERE r.job = j.name AND r.scheduled_at <= i.value ->> 1 AND r.target = '' AND r.origin = 'schedule') AS newest_before
+FROM json_each($1) i JOIN jobs j ON j.name = i.value ->> 0";
+
+pub(super) const PROGRESS_ROWS: &str = "
+SELECT r.job, r.scheduled_at
+FROM json_each($1) i JOIN jobs j ON j.name = i.value ->> 0
+JOIN runs r ON r.job = j.name AND r.scheduled_at > max(j.caught_up_through, i.value ->> 1)
+WHERE r.origin = 'schedule' AND r.target = '' AND r.attempt = 1
+ORDER BY r.job, r.scheduled_at";
+
+pub(super) const MOVE_WATERMARK: &str = "
+UPDATE jobs SET caught_up_through = $3 WHERE name = $1 AND caught_up_through = $2 RETURNING name";
+
+pub(super) const MISSED_RANGE: &str = "
+INSERT INTO trigger_ranges (job, kind, reason, range_from, range_to, count, recorded_at)
+VALUES ($1, 'missed', $2, $3, $4, $5, (SELECT now FROM cronlatch_now_v1))";
+
+pub(super) const LATE_RUN: &str = "
+INSERT INTO runs (id, job, scheduled_at, trigger, state, reason, created_at, wait_until, resource, start_deadline_ms,
+                  reruns_left)
+SELECT $1, $2, $3, 'catch_up', 'waiting', 'catch_up', c.now,
+       strftime('%Y-%m-%dT%H:%M:%fZ', c.now, '+' || ($5 / 1000.0) || ' seconds'), $4, $5, $6
+FROM cronlatch_now_v1 c WHERE true
+ON CONFLICT DO NOTHING";
+
+pub(super) const HISTORY: &str = "
+SELECT id, job, scheduled_at, target, origin, attempt, trigger, state, host, resource, token, claimed_at, started_at,
+       finished_at, wait_until, exit_code, signal, reason, blocked_by, output_tail
+FROM runs
+WHERE ($1 IS NULL OR job = $1) AND ($2 IS NULL OR state = $2)
+  AND ($3 IS NULL OR scheduled_at >= $3) AND ($4 IS NULL OR id < $4)
+ORDER BY id DESC LIMIT $5";
+
+/// The beat, and who else lives.
+pub(super) const BEAT: &str = "
+INSERT INTO hosts (instance, name, version, labels, schedule_digest, clock_offset_ms, draining, stale_after_ms,
+                   started_at, seen_at)
+SELECT $1, $2, $3, $4, $5, $6, $7, $8, c.now, c.now FROM cronlatch_now_v1 c WHERE true
+ON CONFLICT (instance) DO UPDATE
+SET labels = excluded.labels, schedule_digest = excluded.schedule_digest, clock_offset_ms = excluded.clock_offset_ms,
+    draining = excluded.draining, stale_after_ms = excluded.stale_after_ms, seen_at = excluded.seen_at";
+
+pub(super) const FORGET_DEAD: &str = "
+DELETE FROM hosts
+WHERE seen_at < strftime('%Y-%m-%dT%H:%M:%fZ', (SELECT now FROM cronlatch_now_v1),
+                         '-' || max(86400, stale_after_ms * 2 / 1000.0) || ' seconds')";
+
+pub(super) const LEAVE: &str = "DELETE FROM hosts WHERE instance = $1";
+
+pub(super) const HOSTS: &str = "
+SELECT instance, name, version, labels, schedule_digest, clock_offset_ms, draining, started_at, seen_at
+FROM hosts
+WHERE seen_at > strftime('%Y-%m-%dT%H:%M:%fZ', (SELECT now FROM cronlatch_now_v1),
+                         '-' || (stale_after_ms / 1000.0) || ' seconds')
+ORDER BY instance";
+
+pub(super) const NOW: &str = "SELECT now FROM cronlatch_now_v1";
+
+pub(super) const REGISTER_JOB: &str = "
+INSERT INTO jobs (name, digest, caught_up_through)
+SELECT $1, $2, c.now FROM cronlatch_now_v1 c WHERE true
+ON CONFLICT (name) DO UPDATE
+SET digest = excluded.digest, caught_up_through = max(jobs.caught_up_through, excluded.caught_up_through)
+WHERE jobs.digest <> excluded.digest";
+
+pub(super) const REGISTER_DEFINITION: &str = "
+INSERT INTO job_definitions (job, instance, digest, seen_at)
+SELECT $1, $3, $2, c.now FROM cronlatch_now_v1 c WHERE true
+ON CONFLICT (job, instance) DO UPDATE SET digest = excluded.digest, seen_at = excluded.seen_at
+WHERE job_definitions.digest <> excluded.digest";
+
+pub(super) const FORGET_DEFINITIONS: &str = "
+DELETE FROM job_definitions WHERE instance = $1 AND job NOT IN (SELECT value FROM json_each($2))";
+
+/// Makes the schema's own row, if there is none.
+pub(super) const SCHEMA_TABLE: &str = "
+CREATE TABLE IF NOT EXISTS cronlatch_schema (
+    id          INTEGER PRIMARY KEY CHECK (id = 1),
+    version     INTEGER NOT NULL,
+    min_reader  INTEGER NOT NULL,
+    cluster     TEXT,
+    migrated_at TEXT NOT NULL
+);
+INSERT INTO cronlatch_schema VALUES (1, 0, 0, NULL, strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) ON CONFLICT DO NOTHING";
+
+pub(super) const SCHEMA_FOUND: &str =
+    "SELECT count(*) > 0 AS found FROM sqlite_master WHERE type = 'table' AND name = 'cronlatch_schema'";
+
+pub(super) const SCHEMA_READ: &str = "SELECT version, min_reader FROM cronlatch_schema WHERE id = 1";
+
+pub(super) const SCHEMA_WRITE: &str = "
+UPDATE cronlatch_schema
+SET version = $1, min_reader = $2, migrated_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')
+WHERE id = 1";
