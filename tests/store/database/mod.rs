@@ -12,7 +12,9 @@ use cronlatch::store::{Location, OpenOptions, SharedStore, open};
 
 pub use blocker::Blocker;
 use postgres::PostgresDatabase;
+pub use postgres::cluster;
 use sqlite::SqliteDatabase;
+pub use sqlite::connect as connect_to_file;
 
 /// One test's database.
 pub enum TestDb {
