@@ -1,2 +1,7 @@
-//! The binary.
-fn main() {}
+//! The binary: maps what went wrong to an exit code, and does nothing else.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cronlatch::cli::main()
+}

@@ -10,6 +10,8 @@
 
 mod boot;
 mod database;
+mod human;
 
 pub use boot::BootInstant;
 pub use database::{DatabaseClock, Sample, Trust};
+pub use human::human;

@@ -9,6 +9,11 @@ pub fn daemon_started(version: &str, jobs: usize, database: &str, schedule_diges
     }, "cronlatch {version} started with {jobs} jobs on {database}");
 }
 
+/// A task of the daemon panicked: a bug.
+pub fn daemon_panicked(what: &str) {
+    event!(error, "daemon.panicked", { reason = what, }, "a task panicked, which is a bug: {what}");
+}
+
 /// A new schedule is in use.
 pub fn daemon_reloaded(jobs: usize, schedule_digest: &str) {
     event!(info, "daemon.reloaded", { jobs, schedule_digest, }, "the schedule was read again: {jobs} jobs");

@@ -17,9 +17,12 @@ use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 
+use crate::clock::human;
+
 pub use daemon::{
-    clock_skewed, clock_stepped, daemon_draining, daemon_reload_refused, daemon_reloaded, daemon_started, daemon_state,
-    daemon_stopped, database_lost, database_recovered, host_duplicated, schedule_disagreement, schedule_problem,
+    clock_skewed, clock_stepped, daemon_draining, daemon_panicked, daemon_reload_refused, daemon_reloaded,
+    daemon_started, daemon_state, daemon_stopped, database_lost, database_recovered, host_duplicated,
+    schedule_disagreement, schedule_problem,
 };
 pub use lock::{
     Contention, LeaseLabel, Takeover, lock_acquired, lock_contended, lock_lost, lock_released, lock_renew_late,
@@ -55,13 +58,6 @@ fn ms(duration: Duration) -> u64 {
 /// RFC 3339 in UTC, as all instants are in fields.
 fn at(instant: DateTime<Utc>) -> String {
     instant.to_rfc3339_opts(SecondsFormat::AutoSi, true)
-}
-
-/// A duration for people, to the tenth of a second below ten seconds and to the second above.
-fn human(duration: Duration) -> String {
-    let millis = ms(duration);
-    let rounded = if millis < 10_000 { millis / 100 * 100 } else { millis / 1_000 * 1_000 };
-    humantime::format_duration(Duration::from_millis(rounded)).to_string()
 }
 
 /// One event: its level, its name, its fields, its sentence.

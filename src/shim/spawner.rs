@@ -1,5 +1,6 @@
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -8,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
+use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
@@ -106,7 +108,7 @@ impl Started {
     fn watch(self) -> io::Result<Child> {
         let Self { group, pid, stdout, stderr } = self;
         let watch = || -> io::Result<(AsyncFd<_>, Output)> {
-            let exited = AsyncFd::register(pidfd_open(pid, PidfdFlags::NONBLOCK)?)?;
+            let exited = watch_exit(pidfd_open(pid, PidfdFlags::NONBLOCK)?)?;
             let stdout = pipe::Receiver::from_owned_fd(stdout.into())?;
             let stderr = pipe::Receiver::from_owned_fd(stderr.into())?;
             Ok((exited, Output { stdout, stderr }))
@@ -121,6 +123,15 @@ impl Started {
             }
         }
     }
+}
+
+/// Registers a process's descriptor with the runtime: it is readable once the process has exited.
+fn watch_exit(pidfd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: `pidfd` owns its descriptor, and always answers with the same one until it is
+    // dropped, which is after its registration.
+    #[expect(unsafe_code, reason = "the caller has to promise that the descriptor stays open")]
+    let registered = unsafe { AsyncFd::register_with_interest(pidfd, Interest::READABLE) };
+    registered.map_err(io::Error::from)
 }
 
 /// The thread: starts what is asked for, and kills what is overdue.

@@ -4,6 +4,7 @@
 //! pooled, for nobody knows what it still does; the wait for a connection has to be part of the
 //! call's deadline; and the pool's ping before each use halves the rate of short statements.
 
+use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -20,6 +21,13 @@ pub(super) struct Connections<C: Connection> {
     idle: Mutex<Vec<C>>,
     permits: Semaphore,
     timeout: Duration,
+}
+
+impl<C: Connection> fmt::Debug for Connections<C> {
+    /// Without the options, which hold the password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connections").field("timeout", &self.timeout).finish_non_exhaustive()
+    }
 }
 
 /// One call under way. Dropped before [`Call::done`], its connection is closed: the answer of

@@ -28,14 +28,15 @@ pub use locks::{Acquire, Acquired, Grant, Holder, LockRow, Locks, Loss, Previous
 pub use open::{Location, OpenOptions, open};
 pub use runs::{
     Became, CatchUpPlan, Claim, Claimant, Claimed, Ending, Finished, JobProgress, LateRun, LockAtEnd, LostRun,
-    MissedRange, OverdueRun, ProgressQuery, Recovered, RunFilter, RunKey, RunRow, Runs, Taken, WaitingRun,
+    MissedRange, OverdueRun, ProgressQuery, Pruned, Recovered, Retention, RunFilter, RunKey, RunRow, Runs, Taken,
+    WaitingRun,
 };
 pub use schema::{Migrated, SCHEMA_VERSION, Schema};
 
 /// Everything that the shared tables can do.
-pub trait Store: Locks + Runs + Hosts + Schema {}
+pub trait Store: Locks + Runs + Hosts + Schema + std::fmt::Debug {}
 
-impl<T: Locks + Runs + Hosts + Schema> Store for T {}
+impl<T: Locks + Runs + Hosts + Schema + std::fmt::Debug> Store for T {}
 
 /// A store that tasks share.
 pub type SharedStore = Arc<dyn Store>;

@@ -200,6 +200,10 @@ pub struct OverdueRun {
     pub run: RunId,
     /// Of which trigger.
     pub trigger: Trigger,
+    /// Which attempt.
+    pub attempt: u32,
+    /// The lock that it waited for.
+    pub resource: Resource,
     /// What it is now: skipped or missed.
     pub state: RunState,
     /// Why.
@@ -293,6 +297,29 @@ pub struct RunFilter {
     pub before: Option<RunId>,
     /// At most this many, newest first.
     pub limit: u32,
+}
+
+/// What of the history is kept.
+#[derive(Clone, Debug)]
+pub struct Retention {
+    /// Everything is kept at least this long, unless there are too many runs of a job.
+    pub keep: Duration,
+    /// So many runs of a job are kept; failures, losses and the last success stay for `keep` even
+    /// beyond.
+    pub keep_runs: u32,
+    /// Nothing younger than this is ever pruned: it could still be claimed.
+    pub horizon: Duration,
+    /// The job after which to go on counting, from [`Pruned::next`].
+    pub after: Option<JobName>,
+}
+
+/// What one step of pruning did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// How many runs are gone.
+    pub runs: u64,
+    /// The last job that was counted; `None` after the last of all.
+    pub next: Option<JobName>,
 }
 
 /// A row of `runs`.
@@ -442,6 +469,17 @@ pub trait Runs: Send + Sync {
     /// # Cancel safety
     /// Dropped, it may have been done.
     async fn catch_up(&self, plan: &CatchUpPlan) -> Result<bool, StoreError>;
+
+    /// Takes one bounded step of pruning: at most 1,000 runs by age, the same for each of the next
+    /// 50 jobs by count, and locks and ranges that are as old. What was pruned can't be claimed any
+    /// more, and no token falls.
+    ///
+    /// # Errors
+    /// [`StoreError`]; pruning again does no harm.
+    ///
+    /// # Cancel safety
+    /// Dropped, it may have been done.
+    async fn prune(&self, retention: &Retention) -> Result<Pruned, StoreError>;
 
     /// The history, newest first.
     ///

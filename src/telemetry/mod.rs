@@ -120,7 +120,13 @@ fn timer() -> ChronoUtc {
 fn text_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
     match field.name() {
         "message" => write!(writer, "{value:?}"),
-        "host" | "instance" => Ok(()),
-        name => write!(writer, " {name}={value:?}"),
+        // This host's own names, and what the sentence says already.
+        "host" | "instance" | "line" | "stream" | "cut" | "attempt" | "scheduled_at" => Ok(()),
+        name => {
+            let text = format!("{value:?}");
+            let plain = text.trim_matches('"');
+            let simple = !plain.contains(|c: char| c.is_whitespace() || matches!(c, '"' | '\\' | '='));
+            write!(writer, " {name}={}", if simple { plain } else { &text })
+        }
     }
 }

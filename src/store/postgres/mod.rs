@@ -8,6 +8,7 @@
 mod decode;
 mod fleet;
 mod locks;
+mod pruning;
 mod recovery;
 mod runs;
 mod schema;
@@ -23,6 +24,7 @@ use super::connections::{Call, Connections};
 use super::{Location, OpenOptions, StoreError};
 
 /// The shared tables in PostgreSQL.
+#[derive(Debug)]
 pub(super) struct PostgresStore {
     work: Connections<PgConnection>,
     heartbeat: Connections<PgConnection>,

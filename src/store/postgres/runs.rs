@@ -9,7 +9,7 @@ use crate::job::JobName;
 use crate::lock::FencingToken;
 use crate::store::{
     Acquired, Became, CatchUpPlan, Claim, Claimant, Claimed, Ending, Finished, JobProgress, LockAtEnd, ProgressQuery,
-    Recovered, RunFilter, RunKey, RunRow, Runs, StoreError, Taken, WaitingRun,
+    Pruned, Recovered, Retention, RunFilter, RunKey, RunRow, Runs, StoreError, Taken, WaitingRun,
 };
 use crate::trigger::{Origin, RunId, RunState, SkipReason, Target, Trigger, TriggerKind};
 
@@ -149,6 +149,10 @@ impl Runs for PostgresStore {
         self.catch_up_in_one_transaction(plan).await
     }
 
+    async fn prune(&self, retention: &Retention) -> Result<Pruned, StoreError> {
+        self.prune_one_step(retention).await
+    }
+
     async fn history(&self, filter: &RunFilter) -> Result<Vec<RunRow>, StoreError> {
         let call = self.work.call("list runs").await?;
         let query = self
@@ -257,6 +261,8 @@ pub(super) fn overdue_run(row: &PgRow) -> Result<crate::store::OverdueRun, Store
     Ok(crate::store::OverdueRun {
         run: run_id(row, "id")?,
         trigger: trigger(row)?,
+        attempt: attempt(row)?,
+        resource: super::decode::resource(row, "resource")?,
         state: word(row, "state", RunState::from_column)?,
         reason: column(row, "reason")?,
     })

@@ -182,7 +182,7 @@ SET state = CASE WHEN reason = 'lock_held' THEN 'skipped' ELSE 'missed' END,
 WHERE id IN (
     SELECT id FROM runs WHERE state = 'waiting' AND wait_until <= cronlatch_now_v1()
     ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED)
-RETURNING id, job, scheduled_at, target, origin, attempt, state, reason";
+RETURNING id, job, scheduled_at, target, origin, attempt, resource, state, reason";
 
 pub(super) const PROGRESS_JOBS: &str = "
 SELECT j.name, j.caught_up_through,
@@ -210,6 +210,53 @@ INSERT INTO runs (id, job, scheduled_at, trigger, state, reason, created_at, wai
 VALUES ($1, $2, $3, 'catch_up', 'waiting', 'catch_up', cronlatch_now_v1(),
         cronlatch_now_v1() + $5 * interval '1 millisecond', $4, $5, $6)
 ON CONFLICT DO NOTHING";
+
+/// Runs that are over for longer than they are kept. The job remembers up to where its history is
+/// gone.
+pub(super) const PRUNE_BY_AGE: &str = "
+WITH old AS (
+    SELECT id, job, scheduled_at FROM runs
+    WHERE finished_at < cronlatch_now_v1() - $1 * interval '1 millisecond'
+      AND scheduled_at < cronlatch_now_v1() - $2 * interval '1 millisecond'
+    ORDER BY id LIMIT 1000 FOR UPDATE SKIP LOCKED
+), remembered AS (
+    UPDATE jobs j SET pruned_through = greatest(j.pruned_through, o.through)
+    FROM (SELECT job, max(scheduled_at) AS through FROM old GROUP BY job) AS o
+    WHERE j.name = o.job
+)
+DELETE FROM runs WHERE id IN (SELECT id FROM old)";
+
+/// The next jobs, each with the newest instant beyond the runs that are kept of it.
+pub(super) const PRUNE_COUNT: &str = "
+SELECT j.name, (SELECT r.scheduled_at FROM runs r WHERE r.job = j.name
+                ORDER BY r.scheduled_at DESC OFFSET $2 LIMIT 1) AS beyond
+FROM jobs j WHERE $1::text IS NULL OR j.name > $1 ORDER BY j.name LIMIT 50";
+
+pub(super) const PRUNE_BY_COUNT: &str = "
+WITH old AS (
+    SELECT r.id, r.scheduled_at FROM runs r JOIN jobs j ON j.name = r.job
+    WHERE r.job = $1 AND r.scheduled_at <= $2
+      AND r.scheduled_at < cronlatch_now_v1() - $3 * interval '1 millisecond'
+      AND r.state IN ('succeeded', 'cancelled', 'skipped', 'missed')
+      AND NOT (r.state = 'succeeded' AND r.scheduled_at = j.last_success_at)
+    ORDER BY r.scheduled_at LIMIT 1000 FOR UPDATE OF r SKIP LOCKED
+), remembered AS (
+    UPDATE jobs j SET pruned_through = greatest(j.pruned_through, o.through)
+    FROM (SELECT max(scheduled_at) AS through FROM old) AS o
+    WHERE j.name = $1 AND o.through IS NOT NULL
+)
+DELETE FROM runs WHERE id IN (SELECT id FROM old)";
+
+/// Tokens come from one sequence, so a lock's next row has a higher one all the same.
+pub(super) const PRUNE_LOCKS: &str = "
+DELETE FROM distributed_locks WHERE id IN (
+    SELECT id FROM distributed_locks
+    WHERE released_at < cronlatch_now_v1() - greatest($1, 86400000) * interval '1 millisecond'
+    LIMIT 1000 FOR UPDATE SKIP LOCKED)";
+
+pub(super) const PRUNE_RANGES: &str = "
+DELETE FROM trigger_ranges WHERE id IN (
+    SELECT id FROM trigger_ranges WHERE recorded_at < cronlatch_now_v1() - $1 * interval '1 millisecond' LIMIT 1000)";
 
 pub(super) const HISTORY: &str = "
 SELECT id, job, scheduled_at, target, origin, attempt, trigger, state, host, resource, token, claimed_at, started_at,

@@ -9,6 +9,7 @@ mod decode;
 mod filesystem;
 mod fleet;
 mod locks;
+mod pruning;
 mod recovery;
 mod runs;
 mod schema;
@@ -27,6 +28,7 @@ use super::connections::{Call, Connections};
 use super::{OpenOptions, StoreError};
 
 /// The shared tables in one file.
+#[derive(Debug)]
 pub(super) struct SqliteStore {
     work: Connections<SqliteConnection>,
     heartbeat: Connections<SqliteConnection>,

@@ -121,6 +121,8 @@ fn overdue_run(row: &SqliteRow) -> Result<OverdueRun, StoreError> {
     Ok(OverdueRun {
         run: run_id(row, "id")?,
         trigger: trigger(row)?,
+        attempt: attempt(row)?,
+        resource: resource(row, "resource")?,
         state: word(row, "state", RunState::from_column)?,
         reason: column(row, "reason")?,
     })

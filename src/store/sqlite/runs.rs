@@ -14,7 +14,7 @@ use crate::job::JobName;
 use crate::lock::{FencingToken, Owner, Resource};
 use crate::store::{
     Acquired, Became, CatchUpPlan, Claim, Claimant, Claimed, Ending, Finished, Grant, Holder, JobProgress, LockAtEnd,
-    ProgressQuery, Recovered, RunFilter, RunKey, RunRow, Runs, StoreError, Taken, WaitingRun,
+    ProgressQuery, Pruned, Recovered, Retention, RunFilter, RunKey, RunRow, Runs, StoreError, Taken, WaitingRun,
 };
 use crate::trigger::{Origin, RunId, RunState, SkipReason, Target, Trigger, TriggerKind};
 
@@ -111,6 +111,10 @@ impl Runs for SqliteStore {
 
     async fn catch_up(&self, plan: &CatchUpPlan) -> Result<bool, StoreError> {
         self.catch_up_in_one_transaction(plan).await
+    }
+
+    async fn prune(&self, retention: &Retention) -> Result<Pruned, StoreError> {
+        self.prune_one_step(retention).await
     }
 
     async fn history(&self, filter: &RunFilter) -> Result<Vec<RunRow>, StoreError> {

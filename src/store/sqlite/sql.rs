@@ -194,7 +194,7 @@ SET state = CASE WHEN reason = 'lock_held' THEN 'skipped' ELSE 'missed' END,
 WHERE id IN (
     SELECT r.id FROM runs r CROSS JOIN cronlatch_now_v1 c WHERE r.state = 'waiting' AND r.wait_until <= c.now
     ORDER BY r.id LIMIT 100)
-RETURNING id, job, scheduled_at, target, origin, attempt, state, reason";
+RETURNING id, job, scheduled_at, target, origin, attempt, resource, state, reason";
 
 pub(super) const PROGRESS_JOBS: &str = "
 SELECT j.name, j.caught_up_through,
@@ -223,6 +223,48 @@ SELECT $1, $2, $3, 'catch_up', 'waiting', 'catch_up', c.now,
        strftime('%Y-%m-%dT%H:%M:%fZ', c.now, '+' || ($5 / 1000.0) || ' seconds'), $4, $5, $6
 FROM cronlatch_now_v1 c WHERE true
 ON CONFLICT DO NOTHING";
+
+/// Runs that are over for longer than they are kept.
+pub(super) const PRUNE_BY_AGE: &str = "
+DELETE FROM runs WHERE id IN (
+    SELECT id FROM runs
+    WHERE finished_at < strftime('%Y-%m-%dT%H:%M:%fZ', (SELECT now FROM cronlatch_now_v1), '-' || ($1 / 1000.0) || ' seconds')
+      AND scheduled_at < strftime('%Y-%m-%dT%H:%M:%fZ', (SELECT now FROM cronlatch_now_v1), '-' || ($2 / 1000.0) || ' seconds')
+    ORDER BY id LIMIT 1000)
+RETURNING job, scheduled_at";
+
+/// The job remembers up to where its history is gone.
+pub(super) const PRUNE_REMEMBER: &str = "
+UPDATE jobs SET pruned_through = max(coalesce(pruned_through, $2), $2) WHERE name = $1";
+
+/// The next jobs, each with the newest instant beyond the runs that are kept of it.
+pub(super) const PRUNE_COUNT: &str = "
+SELECT j.name, (SELECT r.scheduled_at FROM runs r WHERE r.job = j.name
+                ORDER BY r.scheduled_at DESC LIMIT 1 OFFSET $2) AS beyond
+FROM jobs j WHERE $1 IS NULL OR j.name > $1 ORDER BY j.name LIMIT 50";
+
+pub(super) const PRUNE_BY_COUNT: &str = "
+DELETE FROM runs WHERE id IN (
+    SELECT r.id FROM runs r JOIN jobs j ON j.name = r.job
+    WHERE r.job = $1 AND r.scheduled_at <= $2
+      AND r.scheduled_at < strftime('%Y-%m-%dT%H:%M:%fZ', (SELECT now FROM cronlatch_now_v1), '-' || ($3 / 1000.0) || ' seconds')
+      AND r.state IN ('succeeded', 'cancelled', 'skipped', 'missed')
+      AND NOT (r.state = 'succeeded' AND r.scheduled_at IS j.last_success_at)
+    ORDER BY r.scheduled_at LIMIT 1000)
+RETURNING job, scheduled_at";
+
+/// Tokens come from one sequence, so a lock's next row has a higher one all the same.
+pub(super) const PRUNE_LOCKS: &str = "
+DELETE FROM distributed_locks WHERE id IN (
+    SELECT id FROM distributed_locks
+    WHERE released_at < strftime('%Y-%m-%dT%H:%M:%fZ', (SELECT now FROM cronlatch_now_v1), '-' || (max($1, 86400000) / 1000.0) || ' seconds')
+    LIMIT 1000)";
+
+pub(super) const PRUNE_RANGES: &str = "
+DELETE FROM trigger_ranges WHERE id IN (
+    SELECT id FROM trigger_ranges
+    WHERE recorded_at < strftime('%Y-%m-%dT%H:%M:%fZ', (SELECT now FROM cronlatch_now_v1), '-' || ($1 / 1000.0) || ' seconds')
+    LIMIT 1000)";
 
 pub(super) const HISTORY: &str = "
 SELECT id, job, scheduled_at, target, origin, attempt, trigger, state, host, resource, token, claimed_at, started_at,

@@ -1,0 +1,62 @@
+use super::Place;
+
+/// A value with the place where it was typed.
+#[derive(Clone, Debug)]
+pub struct Typed<T> {
+    /// The value.
+    pub value: T,
+    /// The place.
+    pub place: Place,
+}
+
+/// What became of one key.
+///
+/// `Refused` is told apart from `Absent`, so that one fault gives one problem: a key with a bad
+/// value is not missing, and no default is judged in its place.
+#[derive(Clone, Debug, Default)]
+pub enum Field<T> {
+    /// It is not there.
+    #[default]
+    Absent,
+    /// It is there, and its problem has been told.
+    Refused,
+    /// It is there.
+    Typed(Typed<T>),
+}
+
+impl<T> Field<T> {
+    /// The value and its place.
+    pub fn typed(&self) -> Option<&Typed<T>> {
+        match self {
+            Self::Typed(typed) => Some(typed),
+            Self::Absent | Self::Refused => None,
+        }
+    }
+
+    /// Whether it is not there.
+    pub fn is_absent(&self) -> bool {
+        matches!(self, Self::Absent)
+    }
+
+    /// Whether its problem has been told.
+    pub fn is_refused(&self) -> bool {
+        matches!(self, Self::Refused)
+    }
+}
+
+impl<T: Clone> Field<T> {
+    /// This one, or the other where this one is absent.
+    pub fn or(&self, other: &Self) -> Self {
+        if self.is_absent() { other.clone() } else { self.clone() }
+    }
+
+    /// The value, if there is a good one.
+    pub fn value(&self) -> Option<T> {
+        self.typed().map(|typed| typed.value.clone())
+    }
+
+    /// The value, or a default; a refused one gets the default too, for its file is refused anyway.
+    pub fn value_or(&self, default: T) -> T {
+        self.value().unwrap_or(default)
+    }
+}

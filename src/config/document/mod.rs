@@ -1,0 +1,20 @@
+//! What was typed: files, places in them, and values that remember where they stand.
+//!
+//! A file becomes a [`Source`], its text a table of TOML with spans, and a [`Section`] hands out the
+//! values of one table as [`Field`]s. Nothing here knows what a key means.
+
+mod field;
+mod keys;
+mod place;
+mod section;
+mod source;
+mod syntax;
+mod value;
+
+pub use field::{Field, Typed};
+pub use keys::{ALL, DAEMON, DATABASE, HISTORY, JOB, JOB_FILE, Keys, LOCK, LOG, MAIN_FILE};
+pub use place::Place;
+pub use section::Section;
+pub use source::{Source, too_open};
+pub use syntax::{Trust, parse};
+pub use value::{Refused, Value, all};

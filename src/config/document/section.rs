@@ -1,0 +1,144 @@
+use std::rc::Rc;
+
+use toml::de::{DeTable, DeValue};
+
+use super::{Field, Keys, Place, Refused, Source, Typed, Value};
+use crate::config::problem::Problem;
+
+/// One table that is being read: hands out its values, collects its problems.
+pub struct Section<'a> {
+    keys: &'static Keys,
+    /// `None` for a table that is not there; all its keys are absent then.
+    table: Option<&'a DeTable<'a>>,
+    place: Place,
+    problems: Vec<Problem>,
+}
+
+impl<'a> Section<'a> {
+    /// The top of a file.
+    pub fn top(source: &Rc<Source>, table: &'a DeTable<'a>, keys: &'static Keys) -> Self {
+        Self { keys, table: Some(table), place: Place::file(source), problems: Vec::new() }
+    }
+
+    /// Where the table stands.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Whether nothing was wrong so far.
+    pub fn is_clean(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    /// Whether one of these keys is there.
+    pub fn has_any(&self, keys: &[&str]) -> bool {
+        self.table.is_some_and(|table| keys.iter().any(|key| table.contains_key(*key)))
+    }
+
+    /// Adds a problem.
+    pub fn push(&mut self, problem: Problem) {
+        self.problems.push(problem);
+    }
+
+    /// Reads one key.
+    pub fn field<T>(&mut self, key: &'static str, read: impl FnOnce(&Value<'a>) -> Result<T, Refused>) -> Field<T> {
+        debug_assert!(self.keys.known.contains(&key), "{key} is read but not listed as known");
+        let Some(value) = self.value(key) else {
+            return if self.is_misspelt(key) { Field::Refused } else { Field::Absent };
+        };
+        match read(&value) {
+            Ok(read) => Field::Typed(Typed { value: read, place: value.place }),
+            Err(refused) => {
+                self.problems.extend(refused.0);
+                Field::Refused
+            }
+        }
+    }
+
+    /// Reads a table below this one; `None` if what is there is no table.
+    pub fn section<T>(
+        &mut self,
+        key: &'static str,
+        keys: &'static Keys,
+        read: impl FnOnce(&mut Section<'a>) -> T,
+    ) -> Option<T> {
+        debug_assert!(self.keys.known.contains(&key), "{key} is read but not listed as known");
+        let (table, place) = match self.value(key) {
+            Some(value) => (Some(self.table_of(&value)?), value.place.of_table()),
+            None if self.is_misspelt(key) => return None,
+            None => (None, self.place.absent(key)),
+        };
+        Some(self.descend(keys, table, place, read))
+    }
+
+    /// Reads each table below a key whose names are free, in the order of their names.
+    pub fn each_section(
+        &mut self,
+        key: &'static str,
+        keys: &'static Keys,
+        mut read: impl FnMut(&str, &mut Section<'a>),
+    ) {
+        let Some(outer) = self.value(key) else { return };
+        let Some(names) = self.table_of(&outer) else { return };
+        for (name, value) in names {
+            let place = outer.place.key(name.get_ref(), name.span().start, value.span());
+            let value = Value::new(key, value.get_ref(), place);
+            if let Some(table) = self.table_of(&value) {
+                self.descend(keys, Some(table), value.place.of_table(), |section| read(name.get_ref(), section));
+            }
+        }
+    }
+
+    /// Ends the reading: all problems, those of unknown keys among them.
+    pub fn finish(mut self) -> Vec<Problem> {
+        for (key, value) in self.table.into_iter().flatten() {
+            if !self.keys.known.contains(&key.get_ref().as_ref()) {
+                let (wrong, remedy) = self.keys.judge_unknown(key.get_ref());
+                // The value stays out: nobody knows whether it is a secret.
+                let place = self.place.key(key.get_ref(), key.span().start, value.span()).secret();
+                self.problems.push(place.problem(wrong, remedy));
+            }
+        }
+        self.problems
+    }
+
+    fn descend<T>(
+        &mut self,
+        keys: &'static Keys,
+        table: Option<&'a DeTable<'a>>,
+        place: Place,
+        read: impl FnOnce(&mut Section<'a>) -> T,
+    ) -> T {
+        let mut section = Section { keys, table, place, problems: Vec::new() };
+        let answer = read(&mut section);
+        self.problems.extend(section.finish());
+        answer
+    }
+
+    fn value(&self, key: &'static str) -> Option<Value<'a>> {
+        let (typed_key, value) = self.table?.get_key_value(key)?;
+        Some(Value::new(key, value.get_ref(), self.place.key(key, typed_key.span().start, value.span())))
+    }
+
+    fn table_of(&mut self, value: &Value<'a>) -> Option<&'a DeTable<'a>> {
+        match value.inner {
+            DeValue::Table(table) => Some(table),
+            _ => {
+                // `database = "postgres://user:password@..."` is such a fault.
+                let place = value.place.clone().secret();
+                let remedy = format!("write [{}] and its keys below", place.path());
+                self.problems.push(place.problem(format!("expected a table, not {}", value.kind()), remedy));
+                None
+            }
+        }
+    }
+
+    /// Whether a key that is not known here was probably meant to be this one.
+    fn is_misspelt(&self, key: &str) -> bool {
+        let typed = self.table.into_iter().flat_map(|table| table.keys());
+        typed
+            .map(|typed| typed.get_ref().as_ref())
+            .filter(|typed| !self.keys.known.contains(typed) && !self.keys.later.contains(typed))
+            .any(|typed| self.keys.nearest(typed) == Some(key))
+    }
+}

@@ -1,0 +1,115 @@
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use crate::config::problem::{Position, Problem, Scope};
+
+/// One file and its text.
+#[derive(Debug)]
+pub struct Source {
+    /// Its name, as it was given.
+    pub path: PathBuf,
+    /// What its problems put out of use.
+    pub scope: Scope,
+    /// All of it.
+    pub text: String,
+}
+
+impl Source {
+    /// More than any schedule needs; a device or a log named by mistake must not fill the memory.
+    const MAX_BYTES: u64 = 16 * 1024 * 1024;
+
+    /// Reads a file whole. There can be a source *and* problems: a file that is too open is read on,
+    /// so that everything is told at once.
+    pub fn read(path: &Path, scope: Scope, root: bool) -> (Option<Rc<Self>>, Vec<Problem>) {
+        let problem = |wrong: String, remedy: &str| Problem::of_file(scope.clone(), path.to_owned(), wrong, remedy);
+        let (mode, bytes) = match read_bytes(path, &scope) {
+            Ok(read) => read,
+            Err(error) => {
+                let refused = problem(format!("can't be read: {error}"), remedy_of(error.kind(), &scope));
+                return (None, vec![refused]);
+            }
+        };
+        let mut problems: Vec<Problem> = too_open(path, &scope, mode, root).into_iter().collect();
+        if bytes.len() as u64 > Self::MAX_BYTES {
+            problems.push(problem("is larger than 16 MiB".to_owned(), "name a schedule file"));
+            return (None, problems);
+        }
+        match String::from_utf8(bytes) {
+            Ok(text) => (Some(Rc::new(Self { path: path.to_owned(), scope, text })), problems),
+            Err(error) => {
+                let position = Some(position(&error.as_bytes()[..error.utf8_error().valid_up_to()]));
+                let not_utf8 = problem("not UTF-8 from here on".to_owned(), "save the file as UTF-8");
+                problems.push(Problem { position, ..not_utf8 });
+                (None, problems)
+            }
+        }
+    }
+
+    /// Where a byte of the text stands.
+    pub fn position(&self, at: usize) -> Position {
+        position(&self.text.as_bytes()[..at.min(self.text.len())])
+    }
+}
+
+/// As root, refuses what others could change: whoever writes the file decides what root runs.
+pub fn too_open(path: &Path, scope: &Scope, mode: u32, root: bool) -> Option<Problem> {
+    const GROUP_OR_OTHERS: u32 = 0o022;
+    (root && mode & GROUP_OR_OTHERS != 0).then(|| {
+        let wrong =
+            format!("writable by others than its owner (mode {:04o}), and its jobs would run as root", mode & 0o7777);
+        Problem::of_file(scope.clone(), path.to_owned(), wrong, format!("chmod go-w {}", path.display()))
+    })
+}
+
+/// The position right after these bytes. Cut-off characters are counted as one.
+fn position(before: &[u8]) -> Position {
+    let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+    let column = 1 + String::from_utf8_lossy(&before[line_start..]).chars().count();
+    Position { line, column }
+}
+
+/// The mode, taken from the descriptor that is read and not from a name that can change, and the bytes.
+fn read_bytes(path: &Path, scope: &Scope) -> io::Result<(u32, Vec<u8>)> {
+    // Opening a named pipe would wait for a writer for ever. The main file may be one
+    // (`--config <(generate)`): whoever started the command chose it.
+    if *scope != Scope::Settings && !fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    let file = File::open(path)?;
+    let mode = file.metadata()?.permissions().mode();
+    let mut bytes = Vec::new();
+    file.take(Source::MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok((mode, bytes))
+}
+
+fn remedy_of(kind: io::ErrorKind, scope: &Scope) -> &'static str {
+    match (kind, scope) {
+        (io::ErrorKind::NotFound, Scope::Settings) => "create it, or name another with --config FILE",
+        (io::ErrorKind::PermissionDenied, _) => "let the user that runs cronlatch read it",
+        (_, Scope::Settings) => "name a schedule file with --config FILE",
+        (_, Scope::JobFile(_)) => "replace it by a TOML file, or remove it",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_count_characters_and_lines_count_from_one() {
+        assert_eq!(position(b""), Position { line: 1, column: 1 });
+        assert_eq!(position("a\nüü".as_bytes()), Position { line: 2, column: 3 });
+        assert_eq!(position(b"a\n"), Position { line: 2, column: 1 });
+    }
+
+    #[test]
+    fn only_root_minds_a_file_that_others_can_write() {
+        let judge = |mode, root| too_open(Path::new("a.toml"), &Scope::Settings, mode, root).is_some();
+        assert!(judge(0o100664, true) && judge(0o100646, true));
+        assert!(!judge(0o100664, false) && !judge(0o100644, true) && !judge(0o100600, true));
+    }
+}

@@ -1,0 +1,63 @@
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::document::too_open;
+use super::problem::{Problem, Scope};
+
+/// The folder beside the main file with more jobs.
+pub const FOLDER: &str = "jobs.d";
+
+/// The files of the folder in the order of their names, which is the same on all hosts. No folder,
+/// no files. Hidden files are left out: editors and package managers put halves there.
+pub fn list(folder: &Path, root: bool) -> (Vec<PathBuf>, Vec<Problem>) {
+    let scope = Scope::JobFile(folder.to_owned());
+    match read(folder) {
+        Ok((mode, files)) => (files, too_open(folder, &scope, mode, root).into_iter().collect()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => (Vec::new(), Vec::new()),
+        Err(error) => {
+            let remedy = "let the user that runs cronlatch list it, or remove it";
+            (Vec::new(), vec![Problem::of_file(scope, folder.to_owned(), format!("can't be read: {error}"), remedy)])
+        }
+    }
+}
+
+fn read(folder: &Path) -> io::Result<(u32, Vec<PathBuf>)> {
+    let mode = fs::metadata(folder)?.permissions().mode();
+    let entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
+    let mut files: Vec<PathBuf> =
+        entries.into_iter().map(|entry| entry.path()).filter(|path| is_job_file(path)).collect();
+    files.sort();
+    Ok((mode, files))
+}
+
+fn is_job_file(path: &Path) -> bool {
+    let hidden = path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"."));
+    !hidden && path.extension() == Some(OsStr::new("toml"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_files_and_other_endings_are_left_out() {
+        assert!(is_job_file(Path::new("jobs.d/a.toml")));
+        for other in ["jobs.d/.a.toml", "jobs.d/a.toml~", "jobs.d/a.toml.dpkg-new", "jobs.d/.#a.toml", "jobs.d/toml"] {
+            assert!(!is_job_file(Path::new(other)), "{other}");
+        }
+    }
+
+    #[test]
+    fn as_root_a_folder_that_others_can_write_puts_all_its_files_out_of_use() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o775)).expect("it is ours");
+        let (_, problems) = list(folder.path(), true);
+        assert_eq!(problems.len(), 1);
+        assert!(problems[0].scope.holds(&Scope::JobFile(folder.path().join("a.toml"))));
+        assert!(!problems[0].scope.holds(&Scope::Settings));
+    }
+}

@@ -1,0 +1,59 @@
+//! Floor 2: the schedule files, from TOML to validated settings and jobs.
+//!
+//! Synchronous, and pure but for reading the files and the machine's name.
+//!
+//! # Two stages
+//! ```text
+//! what was typed                                     what is meant
+//! --------------                                     -------------
+//! document/  files, places, spanned values  ---+
+//! main_file  [database] .. [log]               +---> settings    nothing left to interpret
+//! typed_job  [defaults], [jobs.NAME]           +---> meaning     job::Job, with its digest
+//! timing     ttl, heartbeat, kill_grace     ---+
+//! ```
+//! serde's `deny_unknown_fields` would stop at the first fault, so the parsed document is walked with
+//! its spans, and **all problems of all files are told at once**: file, line, column, key, value, what
+//! is wrong, and the remedy.
+//!
+//! # Vocabulary
+//! - the *main file* is the one that [`locate`] finds, the *job files* are `jobs.d/*.toml` beside it;
+//! - a [`Problem`] has a [`Scope`]: one of the main file is fatal, one of a job file takes away the
+//!   jobs of that file and nothing else;
+//! - a [`Digest`] is what a job says, made short, so that hosts with different files are noticed.
+//!
+//! # What it does not do
+//! It keeps no last good copy, opens no database, and looks up no program, user or password: a file
+//! that passes here can still fail on a host.
+
+mod catch_up;
+mod database_url;
+mod digest;
+mod document;
+mod duration;
+mod jobs_folder;
+mod load;
+mod loaded;
+mod locate;
+mod main_file;
+mod meaning;
+mod problem;
+mod settings;
+mod ticking;
+mod timing;
+mod typed_job;
+
+pub use database_url::{DatabaseUrl, InvalidDatabaseUrl, PostgresUrl};
+pub use digest::Digest;
+pub use load::load;
+pub use loaded::Loaded;
+pub use locate::{DEFAULT_PATH, VARIABLE, locate};
+pub use problem::{Position, Problem, Scope};
+pub use settings::{
+    DaemonSettings, DatabaseSettings, Drain, HistorySettings, InvalidLabel, Label, LogFormat, LogLevel, LogSettings,
+    Migrate, Settings,
+};
+
+/// Every key of this version: the path of its table, as in `jobs.NAME`, and its name.
+pub fn known_keys() -> impl Iterator<Item = (&'static str, &'static str)> {
+    document::ALL.iter().flat_map(|(table, keys)| keys.known.iter().map(move |key| (*table, *key)))
+}

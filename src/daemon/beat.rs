@@ -1,0 +1,97 @@
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::Shared;
+use crate::clock::Trust;
+use crate::events;
+use crate::fleet::HostRow;
+use crate::run::Stop;
+use crate::store::{HostBeat, StoreError};
+
+/// From this difference between the host's clock and the database's on, somebody should know.
+const SKEW_MS: i64 = 1_000;
+
+/// What was said already about the fleet, so that it is said once.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    skewed: bool,
+    duplicates: usize,
+    disagreement: Option<String>,
+}
+
+/// Beats until it is dropped.
+///
+/// # Cancel safety
+/// Safe.
+pub(super) async fn beat_on(shared: &Shared, said: &mut Said) {
+    loop {
+        let pause = match beat(shared, said).await {
+            Ok(()) => shared.options.heartbeat,
+            Err(error) => {
+                shared.health.failed(&error);
+                (shared.options.heartbeat / 4).min(Duration::from_secs(2))
+            }
+        };
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// One beat: says that this daemon lives, hears who else does, and reads the database's clock.
+pub(super) async fn beat(shared: &Shared, said: &mut Said) -> Result<(), StoreError> {
+    let plan = shared.plan();
+    let fleet = shared
+        .store
+        .beat(&HostBeat {
+            instance: shared.instance,
+            name: shared.host.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            labels: shared.options.labels.clone(),
+            schedule_digest: plan.digest.clone(),
+            clock_offset_ms: shared.clock.offset().map(|offset| offset.num_milliseconds()),
+            draining: *shared.stop.borrow() != Stop::No,
+            stale_after: shared.options.heartbeat * 3,
+        })
+        .await?;
+    shared.health.answered();
+    let longest_ttl = plan.longest_ttl(shared.options.heartbeat);
+    if let Trust::Stepped(off_ms) = shared.clock.sample(fleet.sample, longest_ttl) {
+        events::clock_stepped(off_ms, longest_ttl);
+    }
+    said.about_clock(shared);
+    said.about_fleet(shared, &fleet.live);
+    let live = fleet.live.iter().filter(|host| !host.draining).map(|host| host.instance).collect();
+    shared.live.send_replace(live);
+    Ok(())
+}
+
+impl Said {
+    fn about_clock(&mut self, shared: &Shared) {
+        let Some(offset) = shared.clock.offset() else { return };
+        let skewed = offset.num_milliseconds().abs() >= SKEW_MS;
+        if skewed && !self.skewed {
+            events::clock_skewed(offset.num_milliseconds());
+        }
+        self.skewed = skewed;
+    }
+
+    fn about_fleet(&mut self, shared: &Shared, live: &[HostRow]) {
+        let same_name = live.iter().filter(|host| host.name == shared.host).count();
+        if same_name > 1 && same_name > self.duplicates {
+            events::host_duplicated(shared.host.as_str(), same_name);
+        }
+        self.duplicates = same_name;
+        let mut digests: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for host in live {
+            digests.entry(&host.schedule_digest).or_default().push(host.name.as_str());
+        }
+        let disagreement = (digests.len() > 1).then(|| {
+            let groups: Vec<_> =
+                digests.iter().map(|(digest, hosts)| format!("{} ({digest})", hosts.join(", "))).collect();
+            groups.join("; ")
+        });
+        if disagreement.is_some() && disagreement != self.disagreement {
+            events::schedule_disagreement(disagreement.as_deref().unwrap_or_default());
+        }
+        self.disagreement = disagreement;
+    }
+}

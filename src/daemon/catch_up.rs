@@ -1,0 +1,150 @@
+//! What becomes of triggers that nobody took: the decision, and the sweep that carries it out.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
+use tokio::sync::Notify;
+
+use super::Shared;
+use super::queue::PASSED_OVER;
+use crate::events;
+use crate::job::{CatchUp, Job, JobName, OnCrash};
+use crate::store::{CatchUpPlan, JobProgress, LateRun, MissedRange, ProgressQuery, StoreError};
+use crate::trigger::{MissedReason, RunId};
+
+/// How many triggers of a long outage are counted one by one; past that the count is a lower bound.
+const COUNTED: usize = 1_000_000;
+
+/// The pause after a sweep that failed.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Jobs of which some trigger may have no row: written by whoever gives one up, taken by the sweep.
+#[derive(Debug, Default)]
+pub(super) struct Unsettled {
+    jobs: Mutex<BTreeSet<JobName>>,
+    changed: Notify,
+}
+
+impl Unsettled {
+    pub(super) fn add(&self, jobs: impl IntoIterator<Item = JobName>) {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).extend(jobs);
+        self.changed.notify_one();
+    }
+
+    async fn take(&self) -> BTreeSet<JobName> {
+        loop {
+            let jobs = std::mem::take(&mut *self.jobs.lock().unwrap_or_else(PoisonError::into_inner));
+            if !jobs.is_empty() {
+                return jobs;
+            }
+            self.changed.notified().await;
+        }
+    }
+}
+
+/// Has everything settled that this daemon was not there for: at once, and again when the last
+/// seconds before its start can be no claim on its way any more.
+///
+/// # Cancel safety
+/// Safe.
+pub(super) async fn sweep_what_was_before(shared: &Shared) {
+    let all = || shared.plan().jobs().map(|job| job.name.clone()).collect::<Vec<_>>();
+    shared.unsettled.add(all());
+    tokio::time::sleep(PASSED_OVER.to_std().unwrap_or_default() + Duration::from_secs(1)).await;
+    shared.unsettled.add(all());
+    std::future::pending().await
+}
+
+/// Sweeps until it is dropped.
+///
+/// # Cancel safety
+/// Dropped, a plan may have been carried out without its events.
+pub(super) async fn sweep_on(shared: &Shared) {
+    loop {
+        let jobs = shared.unsettled.take().await;
+        shared.health.wait_until_reachable().await;
+        if let Err(error) = sweep(shared, &jobs).await {
+            shared.health.failed(&error);
+            shared.unsettled.add(jobs);
+            tokio::time::sleep(RETRY).await;
+        }
+    }
+}
+
+async fn sweep(shared: &Shared, names: &BTreeSet<JobName>) -> Result<(), StoreError> {
+    let plan = shared.plan();
+    let now = shared.clock.now();
+    // What is not older than this may still be on its way through some host's claim.
+    let through = (now - PASSED_OVER).trunc_subsecs(0);
+    let since = |job: &Job| now - TimeDelta::from_std(job.catch_up_max_age).unwrap_or(TimeDelta::MAX);
+    let queries: Vec<_> = names
+        .iter()
+        .filter_map(|name| plan.get(name))
+        .map(|job| ProgressQuery { job: job.name.clone(), since: since(job) })
+        .collect();
+    for progress in shared.store.progress(&queries).await? {
+        let Some(job) = plan.get(&progress.job) else { continue };
+        let Some(decided) = decide(job, &progress, since(job), through) else { continue };
+        if shared.store.catch_up(&decided).await? {
+            for range in &decided.missed {
+                events::triggers_missed(&job.name, range.from, range.to, range.count, range.reason);
+            }
+            shared.look_for_waiting.notify_one();
+        }
+    }
+    shared.health.answered();
+    Ok(())
+}
+
+/// What to do about the triggers of a job that have no row: those in `(watermark, through]`.
+/// `None`: there are none. `since` is how far back it catches up; what is older is missed.
+fn decide(job: &Job, progress: &JobProgress, since: DateTime<Utc>, through: DateTime<Utc>) -> Option<CatchUpPlan> {
+    let from = progress.caught_up_through;
+    let old_from = progress.newest_before.map_or(from, |newest| newest.max(from));
+    let mut missed = Vec::new();
+    missed.extend(range(instants(job, old_from, since.min(through)), MissedReason::TooOld));
+    let mut gaps: Vec<_> =
+        instants(job, from.max(since), through).filter(|at| progress.with_row.binary_search(at).is_err()).collect();
+    let late = match job.catch_up {
+        CatchUp::Latest => gaps.pop(),
+        CatchUp::None => None,
+    };
+    let reason = match job.catch_up {
+        CatchUp::Latest => MissedReason::Superseded,
+        CatchUp::None => MissedReason::NoCatchUp,
+    };
+    missed.extend(range(gaps.into_iter(), reason));
+    if missed.is_empty() && late.is_none() {
+        return None;
+    }
+    let late = late.map(|scheduled_at| LateRun {
+        run: RunId::generate(),
+        scheduled_at,
+        resource: job.resource.clone(),
+        start_deadline: job.start_deadline,
+        reruns_left: reruns(job),
+    });
+    Some(CatchUpPlan { job: job.name.clone(), from, through, missed, late })
+}
+
+/// The nominal instants later than `after`, up to `through`.
+fn instants(job: &Job, after: DateTime<Utc>, through: DateTime<Utc>) -> impl Iterator<Item = DateTime<Utc>> {
+    let next = move |at: &DateTime<Utc>| job.schedule.next_after(*at).filter(|at| *at <= through);
+    std::iter::successors(next(&after), next).take(COUNTED)
+}
+
+fn range(mut instants: impl Iterator<Item = DateTime<Utc>>, reason: MissedReason) -> Option<MissedRange> {
+    let first = instants.next()?;
+    let (to, count) = instants.fold((first, 1), |(_, count), at| (at, count + 1));
+    Some(MissedRange { from: first, to, count, reason })
+}
+
+/// How often a run of this job may be run again after a crash.
+pub(super) fn reruns(job: &Job) -> u32 {
+    match job.on_crash {
+        OnCrash::Record => 0,
+        OnCrash::Rerun { max } => max,
+    }
+}

@@ -1,0 +1,90 @@
+use std::time::Duration;
+
+use crate::events::{self, RunEnded, RunLabel};
+use crate::shim::Exit;
+use crate::store::{Ending, Loss};
+use crate::trigger::RunState;
+
+/// Why a run was stopped before it ended by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum StopCause {
+    /// It took longer than its `timeout`.
+    Timeout,
+    /// The lease's deadline came without a renewal.
+    LeaseEnding,
+    /// The lease is gone.
+    LeaseLost(Loss),
+    /// The daemon stops.
+    Drained,
+}
+
+impl StopCause {
+    /// In one word, for the row.
+    pub(super) fn reason(&self) -> &'static str {
+        match self {
+            Self::Timeout => "timeout",
+            Self::LeaseEnding => "lease_not_renewed",
+            Self::LeaseLost(Loss::Expired) => "lease_expired",
+            Self::LeaseLost(Loss::TakenOver(_)) => "lease_taken_over",
+            Self::LeaseLost(Loss::Gone) => "lease_gone",
+            Self::Drained => "drained",
+        }
+    }
+
+    fn state(&self) -> RunState {
+        match self {
+            Self::Timeout => RunState::Failed,
+            Self::LeaseEnding | Self::LeaseLost(_) => RunState::Lost,
+            Self::Drained => RunState::Cancelled,
+        }
+    }
+}
+
+/// What a run came to: how its process ended, and whether it was told to.
+///
+/// A process that ends well after it was told to stop counts as stopped: nobody knows whether it
+/// did all of its work.
+pub(super) fn judge(exit: Exit, stopped: Option<&StopCause>) -> (RunState, Option<&'static str>) {
+    match (stopped, exit) {
+        (Some(cause), _) => (cause.state(), Some(cause.reason())),
+        (None, Exit::Code(0)) => (RunState::Succeeded, None),
+        (None, Exit::Code(_) | Exit::Signal(_)) => (RunState::Failed, None),
+    }
+}
+
+/// The exit as the row has it.
+pub(super) fn codes(exit: Exit) -> (Option<i32>, Option<i32>) {
+    match exit {
+        Exit::Code(code) => (Some(code), None),
+        Exit::Signal(signal) => (None, Some(signal)),
+    }
+}
+
+/// Says how a run ended, once.
+pub(super) fn announce(label: RunLabel<'_>, host: &str, ending: &Ending, duration: Duration) {
+    let ended =
+        RunEnded { duration, exit_code: ending.exit_code, signal: ending.signal, reason: ending.reason.as_deref() };
+    let reason = ending.reason.as_deref().unwrap_or_default();
+    match ending.state {
+        RunState::Succeeded => events::run_succeeded(label, &ended),
+        RunState::Cancelled => events::run_cancelled(label, &ended),
+        RunState::Lost => events::run_lost(label, host, reason, None),
+        _ if reason == StopCause::Timeout.reason() => events::run_timed_out(label, &ended),
+        _ => events::run_failed(label, &ended),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clean_exit_after_a_stop_is_no_success() {
+        assert_eq!(judge(Exit::Code(0), None), (RunState::Succeeded, None));
+        assert_eq!(judge(Exit::Code(0), Some(&StopCause::Drained)), (RunState::Cancelled, Some("drained")));
+        assert_eq!(judge(Exit::Signal(9), None), (RunState::Failed, None));
+        assert_eq!(judge(Exit::Signal(15), Some(&StopCause::Timeout)), (RunState::Failed, Some("timeout")));
+        let lost = StopCause::LeaseLost(Loss::Expired);
+        assert_eq!(judge(Exit::Signal(15), Some(&lost)), (RunState::Lost, Some("lease_expired")));
+    }
+}

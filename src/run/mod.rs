@@ -1,0 +1,17 @@
+//! Floor 5: one run, from its grant to its end.
+//!
+//! The order that never changes: process group reaped -> heartbeat stopped and joined -> run row
+//! finished and lock released in one transaction.
+//!
+//! - [`Runner::supervise`] is the walk; it ends when the run's end is written or can't be.
+//! - [`Stop`] is what floor 6 tells all runs: go on, stop, be killed.
+//! - `output` turns bytes into lines, `environment` says what a job sees.
+
+mod ending;
+mod environment;
+mod output;
+mod pump;
+mod running;
+mod supervise;
+
+pub use supervise::{Assignment, Runner, Stop};
