@@ -1,0 +1,212 @@
+//! Which triggers are accounted for, and what becomes of those that are not: decided by one host.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use cronlatch::store::{CatchUpPlan, Claim, JobProgress, LateRun, MissedRange, ProgressQuery};
+use cronlatch::trigger::{MissedReason, Origin, RunId, RunState, Target, Trigger, TriggerKind};
+
+use super::database::{TestDb, text};
+use super::fixtures::*;
+
+on_both_databases!(
+    progress_is_the_watermark_and_the_rows_past_it,
+    progress_looks_no_further_back_than_asked,
+    progress_counts_the_schedules_own_triggers_only,
+    a_job_that_is_not_registered_has_no_progress,
+    a_plan_moves_the_watermark_and_writes_what_was_missed,
+    a_plan_made_from_an_old_watermark_writes_nothing,
+    of_ten_hosts_with_one_plan_one_carries_it_out,
+    a_late_run_waits_and_any_host_takes_it,
+    a_late_run_that_was_claimed_meanwhile_is_not_run_again,
+    a_late_run_that_nobody_takes_is_missed,
+    a_plan_for_a_job_that_is_not_registered_writes_nothing,
+);
+
+fn minute(number: i64) -> DateTime<Utc> {
+    noon() + TimeDelta::minutes(number)
+}
+
+/// A host that registered the job at noon.
+async fn registered(db: &TestDb) -> Host {
+    db.freeze_clock(noon()).await;
+    let host = Host::new(db, "web-1");
+    host.register("backup", "digest").await;
+    host
+}
+
+async fn claimed_and_finished(host: &Host, claim: &Claim) {
+    let run = host.run(claim).await;
+    host.store.finish(&run, &success()).await.unwrap();
+}
+
+async fn progress(host: &Host, since: DateTime<Utc>) -> JobProgress {
+    let asked = [ProgressQuery { job: job("backup"), since }];
+    let mut progress = host.store.progress(&asked).await.unwrap();
+    assert_eq!(progress.len(), 1);
+    progress.remove(0)
+}
+
+/// A plan from noon on: two triggers are missed, the third is run late.
+fn plan(db_now: DateTime<Utc>) -> CatchUpPlan {
+    CatchUpPlan {
+        job: job("backup"),
+        from: db_now,
+        through: minute(3),
+        missed: vec![MissedRange { from: minute(1), to: minute(2), count: 2, reason: MissedReason::Superseded }],
+        late: Some(LateRun {
+            run: RunId::generate(),
+            scheduled_at: minute(3),
+            resource: resource("job:backup"),
+            start_deadline: TTL,
+            reruns_left: 1,
+        }),
+    }
+}
+
+async fn progress_is_the_watermark_and_the_rows_past_it(db: &TestDb) {
+    let host = registered(db).await;
+    db.freeze_clock(minute(10)).await;
+    for number in [5, -1, 2, 0, 9] {
+        claimed_and_finished(&host, &host.claim("backup", minute(number))).await;
+    }
+    let expected = JobProgress {
+        job: job("backup"),
+        caught_up_through: noon(),
+        newest_before: Some(noon()),
+        with_row: vec![minute(2), minute(5), minute(9)],
+    };
+    assert_eq!(progress(&host, noon()).await, expected);
+}
+
+async fn progress_looks_no_further_back_than_asked(db: &TestDb) {
+    let host = registered(db).await;
+    db.freeze_clock(minute(10)).await;
+    for number in [1, 3, 5] {
+        claimed_and_finished(&host, &host.claim("backup", minute(number))).await;
+    }
+    let later = progress(&host, minute(3)).await;
+    assert_eq!((later.newest_before, later.with_row), (Some(minute(3)), vec![minute(5)]));
+    // Before the watermark nothing is looked up, however far back is asked for.
+    let earlier = progress(&host, minute(-60)).await;
+    assert_eq!((earlier.newest_before, earlier.with_row), (None, vec![minute(1), minute(3), minute(5)]));
+}
+
+async fn progress_counts_the_schedules_own_triggers_only(db: &TestDb) {
+    let host = registered(db).await;
+    db.freeze_clock(minute(10)).await;
+    let trigger = |number| Trigger::scheduled(job("backup"), minute(number));
+    let others = [
+        Claim {
+            trigger: Trigger { origin: Origin::from_column("request-1"), ..trigger(1) },
+            kind: TriggerKind::Manual,
+            ..host.claim("backup", noon())
+        },
+        Claim {
+            trigger: Trigger { target: Target::from_column("web-1"), ..trigger(2) },
+            ..host.claim("backup", noon())
+        },
+        host.claim("restore", minute(3)),
+    ];
+    for claim in &others {
+        claimed_and_finished(&host, claim).await;
+    }
+    // Two attempts at one trigger are one trigger.
+    claimed_and_finished(&host, &host.claim("backup", minute(4))).await;
+    claimed_and_finished(&host, &Claim { attempt: 2, ..host.claim("backup", minute(4)) }).await;
+    assert_eq!(progress(&host, noon()).await.with_row, [minute(4)]);
+}
+
+async fn a_job_that_is_not_registered_has_no_progress(db: &TestDb) {
+    let host = registered(db).await;
+    let asked = ["unknown", "backup"].map(|name| ProgressQuery { job: job(name), since: noon() });
+    let progress = host.store.progress(&asked).await.unwrap();
+    assert_eq!(progress.into_iter().map(|progress| progress.job).collect::<Vec<_>>(), [job("backup")]);
+    assert_eq!(host.store.progress(&[]).await.unwrap(), []);
+}
+
+async fn a_plan_moves_the_watermark_and_writes_what_was_missed(db: &TestDb) {
+    let host = registered(db).await;
+    db.freeze_clock(minute(4)).await;
+    assert!(host.store.catch_up(&plan(noon())).await.unwrap());
+    assert_eq!(progress(&host, noon()).await.caught_up_through, minute(3));
+    let range = format!(
+        "job = 'backup' AND kind = 'missed' AND reason = 'superseded' AND count = 2 \
+         AND range_from = '{}' AND range_to = '{}' AND recorded_at = '{}'",
+        text(minute(1)),
+        text(minute(2)),
+        text(minute(4))
+    );
+    assert_eq!(db.count("trigger_ranges", &range).await, 1);
+    assert_eq!(db.count("trigger_ranges", "1 = 1").await, 1);
+    let nothing = CatchUpPlan { from: minute(3), through: minute(4), missed: vec![], late: None, ..plan(noon()) };
+    assert!(host.store.catch_up(&nothing).await.unwrap());
+    assert_eq!(progress(&host, noon()).await.caught_up_through, minute(4));
+}
+
+async fn a_plan_made_from_an_old_watermark_writes_nothing(db: &TestDb) {
+    let host = registered(db).await;
+    assert!(host.store.catch_up(&plan(noon())).await.unwrap());
+    for from in [noon(), noon() - MILLISECOND, minute(1)] {
+        let stale = CatchUpPlan { through: minute(9), ..plan(from) };
+        assert!(!host.store.catch_up(&stale).await.unwrap());
+    }
+    assert_eq!(progress(&host, noon()).await.caught_up_through, minute(3));
+    assert_eq!((db.count("trigger_ranges", "1 = 1").await, db.count("runs", "1 = 1").await), (1, 1));
+}
+
+async fn of_ten_hosts_with_one_plan_one_carries_it_out(db: &TestDb) {
+    let host = registered(db).await;
+    let plans = warm_stores(db, 10).await.into_iter().map(|store| {
+        let plan = plan(noon());
+        async move { store.catch_up(&plan).await.unwrap() }
+    });
+    let carried_out = at_once(plans).await;
+    assert_eq!(carried_out.iter().filter(|done| **done).count(), 1);
+    assert_eq!((db.count("trigger_ranges", "1 = 1").await, db.count("runs", "1 = 1").await), (1, 1));
+    assert_eq!(progress(&host, noon()).await.caught_up_through, minute(3));
+    assert_eq!(db.errors_logged(), [""; 0]);
+}
+
+async fn a_late_run_waits_and_any_host_takes_it(db: &TestDb) {
+    let host = registered(db).await;
+    db.freeze_clock(minute(4)).await;
+    let plan = plan(noon());
+    host.store.catch_up(&plan).await.unwrap();
+    let late = plan.late.unwrap().run;
+    let waiting = host.store.waiting().await.unwrap();
+    assert_eq!(waiting.len(), 1);
+    assert_eq!((waiting[0].run, waiting[0].attempt, waiting[0].kind), (late, 1, TriggerKind::CatchUp));
+    assert_eq!(waiting[0].trigger, Trigger::scheduled(job("backup"), minute(3)));
+    assert_eq!(waiting[0].wait_until, minute(4) + TTL);
+    let other = Host::new(db, "web-2");
+    let run = other.take(late, "job:backup").await;
+    assert!(other.store.finish(&run, &success()).await.unwrap().recorded);
+    assert_eq!(progress(&host, noon()).await.caught_up_through, minute(3));
+}
+
+async fn a_late_run_that_was_claimed_meanwhile_is_not_run_again(db: &TestDb) {
+    let host = registered(db).await;
+    db.freeze_clock(minute(4)).await;
+    let claim = host.claim("backup", minute(3));
+    claimed_and_finished(&host, &claim).await;
+    assert!(host.store.catch_up(&plan(noon())).await.unwrap());
+    assert_eq!(host.store.waiting().await.unwrap(), []);
+    assert_eq!(row(&host.store, claim.run).await.state, RunState::Succeeded);
+    assert_eq!(db.count("runs", "1 = 1").await, 1);
+}
+
+async fn a_late_run_that_nobody_takes_is_missed(db: &TestDb) {
+    let host = registered(db).await;
+    let plan = plan(noon());
+    host.store.catch_up(&plan).await.unwrap();
+    db.freeze_clock(noon() + TTL).await;
+    host.store.recover(None).await.unwrap();
+    let late = row(&host.store, plan.late.unwrap().run).await;
+    assert_eq!((late.state, late.reason.as_deref()), (RunState::Missed, Some("start_deadline")));
+}
+
+async fn a_plan_for_a_job_that_is_not_registered_writes_nothing(db: &TestDb) {
+    let host = registered(db).await;
+    let unknown = CatchUpPlan { job: job("unknown"), ..plan(noon()) };
+    assert!(!host.store.catch_up(&unknown).await.unwrap());
+    assert_eq!(db.count("trigger_ranges", "1 = 1").await + db.count("runs", "1 = 1").await, 0);
+}
