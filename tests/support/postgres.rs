@@ -133,7 +133,7 @@ impl Cluster {
         self.scratch.path()
     }
 
-    /// The programs of the server, as `psql` or `pg_dump`.
+    /// The folder of the programs: `postgres`, `initdb`, `pg_ctl`; Debian has `pg_dump` and more there.
     pub fn bin(&self) -> &Path {
         &self.installation.bin
     }
