@@ -320,6 +320,10 @@ BEGIN
         RETURN c;
     END IF;
 
+    -- One claim of a job at a time: hosts that disagree about its lock would not see one another's
+    -- run before it is committed. Held to the end of the transaction, never by the session.
+    PERFORM pg_advisory_xact_lock(hashtextextended(p_job, 0));
+
     -- Whoever inserts the row has the trigger; a loser waits for the winner's commit here.
     INSERT INTO runs (id, job, scheduled_at, target, origin, attempt, trigger, state, created_at, host, instance,
                       owner, resource, start_deadline_ms, reruns_left)
@@ -432,6 +436,7 @@ BEGIN
         c.outcome := 'not_now';
         RETURN c;
     END IF;
+    PERFORM pg_advisory_xact_lock(hashtextextended(r.job, 0));
     g := cronlatch_other_run_v1(r.job, r.target, p_resource);
     IF g.outcome IS NULL THEN
         SELECT 'held', l.resource, l.owner, l.token, l.acquired_at, l.expires_at, cronlatch_now_v1(), o.id
