@@ -188,7 +188,7 @@ async fn a_late_result_leaves_the_rerun_alone(db: &TestDb) {
 async fn a_job_knows_its_last_run_and_its_last_success(db: &TestDb) {
     let host = Host::new(db, "web-1");
     db.freeze_clock(noon()).await;
-    host.register("backup", "digest").await;
+    register_long_ago(db, &host, "backup", "digest").await;
     // The last column: what the job knows then of its last run and its last success, in minutes.
     let runs = [
         (3, RunState::Failed, (3, None)),

@@ -203,6 +203,12 @@ impl Host {
     }
 }
 
+/// Makes a job known as if long ago: no trigger of these tests lies before.
+pub async fn register_long_ago(db: &TestDb, host: &Host, name: &str, digest: &str) {
+    host.register(name, digest).await;
+    db.sql(format!("UPDATE jobs SET caught_up_through = '2001-01-01T00:00:00.000Z' WHERE name = '{name}'")).await;
+}
+
 /// What proves that a claimed run is the claimant's.
 pub fn key(claim: &Claim, grant: &Grant) -> RunKey {
     RunKey {
@@ -215,7 +221,15 @@ pub fn key(claim: &Claim, grant: &Grant) -> RunKey {
 
 /// An ending without details.
 pub fn ending(state: RunState) -> Ending {
-    Ending { state, exit_code: None, signal: None, reason: None, started_at: None, finished_at: noon() + SECOND, output_tail: None }
+    Ending {
+        state,
+        exit_code: None,
+        signal: None,
+        reason: None,
+        started_at: None,
+        finished_at: noon() + SECOND,
+        output_tail: None,
+    }
 }
 
 /// The ending of a run that went well.

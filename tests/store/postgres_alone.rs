@@ -105,7 +105,7 @@ async fn behind_a_pooler_each_trigger_is_won_once_whatever_the_default_isolation
 async fn everything_works_without_named_statements(db: &TestDb) {
     let host = Host::with_store(store_as(db, "postgres", true), "web-1");
     let now = db.now().await;
-    host.register("backup", "digest").await;
+    register_long_ago(db, &host, "backup", "digest").await;
     for round in 0..3 {
         let run = host.run(&host.claim("backup", now - round * SECOND)).await;
         assert!(host.store.start(&run, now).await.unwrap());
@@ -200,8 +200,8 @@ async fn a_trigger_that_somebody_is_claiming_is_busy_within_a_second(db: &TestDb
     let claim = host.claim("backup", now);
     // A claim that never ends: its host stopped between two packets.
     let insert = format!(
-        "BEGIN; INSERT INTO runs (id, job, scheduled_at, trigger, state, created_at, resource, start_deadline_ms) \
-         VALUES (gen_random_uuid(), 'backup', '{}', 'schedule', 'claimed', now(), 'job:backup', 0)",
+        "BEGIN; INSERT INTO runs (id, job, scheduled_at, trigger, state, created_at, resource, start_deadline_ms, \
+         start_by) VALUES (gen_random_uuid(), 'backup', '{}', 'schedule', 'claimed', now(), 'job:backup', 0, now())",
         super::database::text(now)
     );
     let blocker = super::database::Blocker::begin(db.as_postgres().connect().await, &insert).await;
@@ -329,7 +329,7 @@ async fn a_heartbeat_that_hangs_costs_one_call_only(db: &TestDb) {
     store.renew(&batch, WITHIN).await.unwrap();
     let paused = cluster().pause_backend(backend(db, "beating").await);
     let began = Instant::now();
-    assert_timed_out(began, store.renew(&batch, WITHIN).await);
+    assert_timed_out(began, store.renew(&batch, BOUND).await);
     assert!(matches!(store.renew(&batch, WITHIN).await.unwrap()[..], [Renewed::Renewed { .. }]));
     paused.resume();
 }

@@ -133,7 +133,10 @@ async fn an_expired_lock_is_lost_and_never_revived(db: &TestDb) {
     db.let_expire("report").await;
     let before = db.sql("SELECT * FROM distributed_locks").await;
     for token in [None, Some(grant.token)] {
-        assert_eq!(store.renew(&[renewal("report", "a", token)], WITHIN).await.unwrap(), [Renewed::Lost(Loss::Expired)]);
+        assert_eq!(
+            store.renew(&[renewal("report", "a", token)], WITHIN).await.unwrap(),
+            [Renewed::Lost(Loss::Expired)]
+        );
     }
     assert_eq!(db.sql("SELECT * FROM distributed_locks").await, before);
 }

@@ -116,9 +116,9 @@ async fn a_file_that_another_process_holds_shortly_is_waited_for(db: &TestDb) {
     let (one, two, three) = (host.clone(), host.clone(), host.clone());
     calls.spawn(async move { one.store.claim(&one.claim("backup", now)).await.map(|answer| answer.is_granted()) });
     calls.spawn(async move { two.store.acquire(&attempt("other", "a")).await.map(|answer| answer.is_granted()) });
-    calls.spawn(
-        async move { three.store.renew(&[renewal("report", "a", None)], WITHIN).await.map(|answers| answers.len() == 1) },
-    );
+    calls.spawn(async move {
+        three.store.renew(&[renewal("report", "a", None)], WITHIN).await.map(|answers| answers.len() == 1)
+    });
     let began = Instant::now();
     eventually_async("they have waited", PATIENCE, async || began.elapsed() > Duration::from_millis(300)).await;
     assert!(calls.try_join_next().is_none(), "nobody writes while the file is held");

@@ -103,7 +103,7 @@ async fn a_waiting_run_is_gone_at_the_end_of_its_wait(db: &TestDb) {
 
 async fn a_waiting_run_of_a_paused_job_is_not_taken_now(db: &TestDb) {
     let host = Host::new(db, "web-1");
-    host.register("backup", "digest").await;
+    register_long_ago(db, &host, "backup", "digest").await;
     let run = waiting_run(&host, db).await;
     db.sql("UPDATE jobs SET paused = true").await;
     assert_eq!(host.store.take(run, &host.claimant("job:backup")).await.unwrap(), Taken::NotNow);

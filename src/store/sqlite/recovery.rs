@@ -76,10 +76,8 @@ impl SqliteStore {
 
     pub(super) async fn catch_up_in_one_transaction(&self, plan: &CatchUpPlan) -> Result<bool, StoreError> {
         let mut transaction = self.begin("catch up").await?;
-        let seen = sqlx::query(sql::ROWS_SEEN)
-            .bind(plan.job.as_str())
-            .bind(text(plan.rows_since))
-            .bind(text(plan.through));
+        let seen =
+            sqlx::query(sql::ROWS_SEEN).bind(plan.job.as_str()).bind(text(plan.rows_since)).bind(text(plan.through));
         let rows: i64 = column(&transaction.one(seen).await?, "rows")?;
         if u64::try_from(rows).ok() != Some(plan.rows_seen) {
             transaction.commit().await?;
