@@ -65,6 +65,7 @@ mod store {
     mod finishing;
     mod giving_back;
     mod history;
+    mod pruning;
     mod recovering;
     mod starting;
     mod taking;

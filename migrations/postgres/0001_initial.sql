@@ -62,6 +62,9 @@ CREATE TABLE runs (
 CREATE INDEX runs_open_by_job ON runs (job) WHERE state IN ('waiting', 'claimed', 'running');
 CREATE INDEX runs_open_by_resource ON runs (resource) WHERE state IN ('waiting', 'claimed', 'running');
 
+-- One trigger of a job at most waits for its lock, also when hosts claim two at once.
+CREATE UNIQUE INDEX runs_one_waits ON runs (job, target) WHERE state = 'waiting' AND reason = 'lock_held';
+
 CREATE TABLE hosts (
     instance        uuid PRIMARY KEY,
     name            text        NOT NULL,
@@ -226,8 +229,6 @@ BEGIN
     IF a.outcome = 'held' THEN
         SELECT r.id INTO a.run FROM runs r
         WHERE r.resource = p_resource AND r.token = l.token AND r.state IN ('claimed', 'running');
-    ELSE
-        a.now := cronlatch_now_v1();
     END IF;
     RETURN a;
 END $$;
@@ -255,6 +256,25 @@ BEGIN
       AND o.resource <> p_resource AND l.released_at IS NULL AND l.expires_at > cronlatch_now_v1()
     LIMIT 1;
     RETURN a;
+END $$;
+
+-- Frees a lock that the caller holds. The clock is read after the wait for the row: what ran out
+-- meanwhile was nobody's to release.
+CREATE FUNCTION cronlatch_release_v1(p_resource text, p_owner text, p_token bigint)
+RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    l distributed_locks%ROWTYPE;
+BEGIN
+    PERFORM set_config('lock_timeout', '500ms', true);
+    SELECT * INTO l FROM distributed_locks
+    WHERE resource = p_resource AND owner = p_owner AND (p_token IS NULL OR token = p_token)
+      AND released_at IS NULL FOR UPDATE;
+    IF NOT FOUND OR l.expires_at <= cronlatch_now_v1() THEN
+        RETURN false;
+    END IF;
+    -- The epoch, so that a clock that steps back revives nothing.
+    UPDATE distributed_locks SET expires_at = 'epoch', released_at = cronlatch_now_v1() WHERE id = l.id;
+    RETURN true;
 END $$;
 
 -- The answer of a claim.
@@ -299,6 +319,10 @@ BEGIN
         c.outcome := 'paused';
         RETURN c;
     END IF;
+
+    -- One claim of a job at a time: hosts that disagree about its lock would not see one another's
+    -- run before it is committed. Held to the end of the transaction, never by the session.
+    PERFORM pg_advisory_xact_lock(hashtextextended(p_job, 0));
 
     -- Whoever inserts the row has the trigger; a loser waits for the winner's commit here.
     INSERT INTO runs (id, job, scheduled_at, target, origin, attempt, trigger, state, created_at, host, instance,
@@ -354,14 +378,18 @@ BEGIN
     ELSIF p_wait_ms IS NULL THEN
         c.state := 'skipped';
         c.reason := 'lock_held';
-    ELSIF EXISTS (SELECT FROM runs w WHERE w.job = p_job AND w.target = p_target AND w.state = 'waiting'
-                  AND w.reason = 'lock_held') THEN
-        c.state := 'skipped';
-        c.reason := 'already_waiting';
     ELSE
-        c.state := 'waiting';
-        c.reason := 'lock_held';
-        c.wait_until := t + p_wait_ms * interval '1 millisecond';
+        BEGIN
+            UPDATE runs
+            SET state = 'waiting', reason = 'lock_held', wait_until = t + p_wait_ms * interval '1 millisecond',
+                blocked_by = g.run, host = NULL, instance = NULL, owner = NULL
+            WHERE id = p_run
+            RETURNING state, reason, wait_until INTO c.state, c.reason, c.wait_until;
+            RETURN c;
+        EXCEPTION WHEN unique_violation THEN
+            c.state := 'skipped';
+            c.reason := 'already_waiting';
+        END;
     END IF;
     UPDATE runs
     SET state = c.state, reason = c.reason, wait_until = c.wait_until, blocked_by = g.run,
@@ -408,6 +436,7 @@ BEGIN
         c.outcome := 'not_now';
         RETURN c;
     END IF;
+    PERFORM pg_advisory_xact_lock(hashtextextended(r.job, 0));
     g := cronlatch_other_run_v1(r.job, r.target, p_resource);
     IF g.outcome IS NULL THEN
         SELECT 'held', l.resource, l.owner, l.token, l.acquired_at, l.expires_at, cronlatch_now_v1(), o.id
@@ -439,6 +468,16 @@ BEGIN
         c.outcome := 'not_now';
     END IF;
     RETURN c;
+END $$;
+
+-- Marks a claimed run as started.
+CREATE FUNCTION cronlatch_start_v1(p_run uuid, p_public_owner text, p_token bigint, p_started_at timestamptz)
+RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('lock_timeout', '500ms', true);
+    UPDATE runs SET state = 'running', started_at = p_started_at
+    WHERE id = p_run AND owner = p_public_owner AND token = p_token AND state IN ('claimed', 'running');
+    RETURN FOUND;
 END $$;
 
 -- Makes the next attempt of a lost run wait, if it may have one.
@@ -510,7 +549,9 @@ BEGIN
         claimed_at = NULL, wait_until = cronlatch_now_v1() + start_deadline_ms * interval '1 millisecond'
     WHERE id = p_run AND owner = p_public_owner AND token = p_token AND state = 'claimed';
     given := FOUND;
-    UPDATE distributed_locks SET expires_at = 'epoch', released_at = cronlatch_now_v1()
-    WHERE resource = p_resource AND owner = p_owner AND token = p_token AND released_at IS NULL;
+    IF given THEN
+        UPDATE distributed_locks SET expires_at = 'epoch', released_at = cronlatch_now_v1()
+        WHERE resource = p_resource AND owner = p_owner AND token = p_token AND released_at IS NULL;
+    END IF;
     RETURN given;
 END $$;

@@ -66,6 +66,9 @@ CREATE TABLE runs (
 CREATE INDEX runs_open_by_job ON runs (job) WHERE state IN ('waiting', 'claimed', 'running');
 CREATE INDEX runs_open_by_resource ON runs (resource) WHERE state IN ('waiting', 'claimed', 'running');
 
+-- One trigger of a job at most waits for its lock.
+CREATE UNIQUE INDEX runs_one_waits ON runs (job, target) WHERE state = 'waiting' AND reason = 'lock_held';
+
 CREATE TABLE hosts (
     instance        TEXT PRIMARY KEY,
     name            TEXT        NOT NULL,

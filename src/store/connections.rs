@@ -46,6 +46,11 @@ impl<C: Connection> Connections<C> {
         Self { options, idle: Mutex::default(), permits: Semaphore::new(most), timeout }
     }
 
+    /// How long a call may take.
+    pub(super) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
     /// Begins a call: waits for a connection and, if none is idle, connects.
     pub(super) async fn call(&self, operation: &'static str) -> Result<Call<'_, C>, StoreError> {
         let deadline = Instant::now() + self.timeout;

@@ -77,8 +77,7 @@ async fn a_clock_within_a_second_of_what_is_expected_is_believed(db: &TestDb) {
         let name = format!("report{off}");
         acquire(&store, &name, "a").await;
         db.let_expire(&name).await;
-        let careful =
-            Acquire { expected_now: Some(noon() + TimeDelta::milliseconds(off)), ..attempt(&name, "b") };
+        let careful = Acquire { expected_now: Some(noon() + TimeDelta::milliseconds(off)), ..attempt(&name, "b") };
         assert!(store.acquire(&careful).await.unwrap().granted().taken_from.is_some());
     }
 }

@@ -51,12 +51,7 @@ pub fn attempt(resource_name: &str, owner_name: &str) -> Acquire {
 
 /// A renewal for a minute.
 pub fn renewal(resource_name: &str, owner_name: &str, token: impl Into<Option<FencingToken>>) -> Renewal {
-    Renewal {
-        resource: resource(resource_name),
-        owner: owner(owner_name),
-        token: token.into(),
-        ttl: ttl(TTL),
-    }
+    Renewal { resource: resource(resource_name), owner: owner(owner_name), token: token.into(), ttl: ttl(TTL) }
 }
 
 /// A holder as it is seen at `now`, if it guards no run.

@@ -63,16 +63,15 @@ async fn a_beat_again_keeps_the_start_and_takes_the_rest_over(db: &TestDb) {
     db.freeze_clock(noon()).await;
     host.store.beat(&beat(&host)).await.unwrap();
     db.freeze_clock(noon() + 9 * SECOND).await;
-    let changed = HostBeat {
-        schedule_digest: "edited".to_owned(),
-        clock_offset_ms: Some(-1500),
-        draining: true,
-        ..beat(&host)
-    };
+    let changed =
+        HostBeat { schedule_digest: "edited".to_owned(), clock_offset_ms: Some(-1500), draining: true, ..beat(&host) };
     let live = host.store.beat(&changed).await.unwrap().live;
     assert_eq!(live.len(), 1);
     assert_eq!((live[0].started_at, live[0].seen_at), (noon(), noon() + 9 * SECOND));
-    assert_eq!((live[0].schedule_digest.as_str(), live[0].clock_offset_ms, live[0].draining), ("edited", Some(-1500), true));
+    assert_eq!(
+        (live[0].schedule_digest.as_str(), live[0].clock_offset_ms, live[0].draining),
+        ("edited", Some(-1500), true)
+    );
 }
 
 async fn a_daemon_without_a_beat_is_left_out_by_its_own_measure(db: &TestDb) {

@@ -140,6 +140,8 @@ async fn a_waiting_run_is_closed_at_the_end_of_its_wait(db: &TestDb) {
     let overdue = OverdueRun {
         run: claim.run,
         trigger: claim.trigger,
+        attempt: 1,
+        resource: resource("job:backup"),
         state: RunState::Missed,
         reason: "start_deadline".to_owned(),
     };

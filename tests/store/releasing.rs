@@ -70,10 +70,7 @@ async fn releasing_twice_does_no_harm(db: &TestDb) {
     assert_eq!(store.release(&resource("report"), &owner("a"), None).await.unwrap(), Released::Released);
     assert_eq!(store.release(&resource("report"), &owner("a"), None).await.unwrap(), Released::NotFound);
     acquire(&store, "report", "b").await;
-    assert!(matches!(
-        store.release(&resource("report"), &owner("a"), None).await.unwrap(),
-        Released::Forbidden(_)
-    ));
+    assert!(matches!(store.release(&resource("report"), &owner("a"), None).await.unwrap(), Released::Forbidden(_)));
     assert!(is_held(&store, "report").await);
 }
 

@@ -181,10 +181,7 @@ async fn renewing_the_same_resource_for_its_owner_and_for_others_renews_for_the_
         renewal("report", "a", FencingToken::new(grant.token.get() - 1)),
     ];
     let answers = store.renew(&batch).await.unwrap();
-    assert!(
-        matches!(answers[..], [Renewed::Lost(_), Renewed::Renewed { .. }, Renewed::Lost(_)]),
-        "{answers:?}"
-    );
+    assert!(matches!(answers[..], [Renewed::Lost(_), Renewed::Renewed { .. }, Renewed::Lost(_)]), "{answers:?}");
 }
 
 async fn two_batches_in_opposite_order_do_not_deadlock(db: &TestDb) {

@@ -1,8 +1,8 @@
 //! What SQLite alone can do to a host: instants as text, and one writer for the whole file.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use cronlatch::store::{Claim, StoreError};
@@ -26,6 +26,8 @@ const HOLD: &str = "CRONLATCH_TEST_HOLD";
 /// Another process that has the file for itself.
 struct OtherProcess {
     child: Child,
+    /// Read to its end: closed before, the other process would fail in its last words.
+    said: Lines<BufReader<ChildStdout>>,
 }
 
 impl OtherProcess {
@@ -39,11 +41,12 @@ impl OtherProcess {
             .unwrap();
         let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
         assert!(said.any(|line| line.unwrap().contains("held")), "the other process ended early");
-        Self { child }
+        Self { child, said }
     }
 
     fn let_go(mut self) {
         drop(self.child.stdin.take());
+        assert!(self.said.all(|line| line.is_ok()));
         assert!(self.child.wait().unwrap().success());
     }
 }
@@ -113,7 +116,9 @@ async fn a_file_that_another_process_holds_shortly_is_waited_for(db: &TestDb) {
     let (one, two, three) = (host.clone(), host.clone(), host.clone());
     calls.spawn(async move { one.store.claim(&one.claim("backup", now)).await.map(|answer| answer.is_granted()) });
     calls.spawn(async move { two.store.acquire(&attempt("other", "a")).await.map(|answer| answer.is_granted()) });
-    calls.spawn(async move { three.store.renew(&[renewal("report", "a", None)]).await.map(|answers| answers.len() == 1) });
+    calls.spawn(
+        async move { three.store.renew(&[renewal("report", "a", None)]).await.map(|answers| answers.len() == 1) },
+    );
     let began = Instant::now();
     eventually_async("they have waited", PATIENCE, async || began.elapsed() > Duration::from_millis(300)).await;
     assert!(calls.try_join_next().is_none(), "nobody writes while the file is held");

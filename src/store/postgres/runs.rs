@@ -64,7 +64,7 @@ impl Runs for PostgresStore {
             .bind(key.owner.public().as_str().to_owned())
             .bind(key.token.get())
             .bind(started_at);
-        Ok(!all(call, query).await?.is_empty())
+        column(&one(call, query).await?, "started")
     }
 
     async fn finish(&self, key: &RunKey, ending: &Ending) -> Result<Finished, StoreError> {

@@ -77,14 +77,7 @@ LEFT JOIN renewed ON renewed.place = i.place
 LEFT JOIN distributed_locks l ON l.resource = i.resource
 ORDER BY i.place";
 
-pub(super) const RELEASE: &str = "
-WITH released AS (
-    UPDATE distributed_locks SET expires_at = 'epoch', released_at = cronlatch_now_v1()
-    WHERE resource = $1 AND owner = $2 AND ($3::bigint IS NULL OR token = $3) AND released_at IS NULL
-      AND expires_at > cronlatch_now_v1()
-    RETURNING id
-)
-SELECT EXISTS (SELECT FROM released) AS released";
+pub(super) const RELEASE: &str = "SELECT cronlatch_release_v1($1, $2, $3) AS released";
 
 /// The columns of a lock's row, with the run that it guards.
 macro_rules! lock_columns {
@@ -125,10 +118,7 @@ WHERE NOT EXISTS (
 )
 ORDER BY i.place";
 
-pub(super) const START: &str = "
-UPDATE runs SET state = 'running', started_at = $4
-WHERE id = $1 AND owner = $2 AND token = $3 AND state IN ('claimed', 'running')
-RETURNING id";
+pub(super) const START: &str = "SELECT cronlatch_start_v1($1, $2, $3, $4) AS started";
 
 pub(super) const FINISH: &str =
     "SELECT recorded, lock FROM cronlatch_finish_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
@@ -238,7 +228,7 @@ WITH old AS (
     WHERE r.job = $1 AND r.scheduled_at <= $2
       AND r.scheduled_at < cronlatch_now_v1() - $3 * interval '1 millisecond'
       AND r.state IN ('succeeded', 'cancelled', 'skipped', 'missed')
-      AND NOT (r.state = 'succeeded' AND r.scheduled_at = j.last_success_at)
+      AND NOT (r.state = 'succeeded' AND r.scheduled_at IS NOT DISTINCT FROM j.last_success_at)
     ORDER BY r.scheduled_at LIMIT 1000 FOR UPDATE OF r SKIP LOCKED
 ), remembered AS (
     UPDATE jobs j SET pruned_through = greatest(j.pruned_through, o.through)

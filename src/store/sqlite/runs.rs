@@ -78,7 +78,7 @@ impl Runs for SqliteStore {
             .bind(key.token.get())
             .bind(reason.to_owned());
         let given = transaction.optional(query).await?.is_some();
-        if transaction.own_grant(&key.resource, &key.owner, Some(key.token)).await?.is_some() {
+        if given && transaction.own_grant(&key.resource, &key.owner, Some(key.token)).await?.is_some() {
             transaction.free_lock(&key.resource, key.token).await?;
         }
         transaction.commit().await?;

@@ -1,5 +1,8 @@
+use std::time::Duration;
+
 use async_trait::async_trait;
 use sqlx::Executor;
+use tokio::time::Instant;
 
 use super::decode::column;
 use super::{SqliteStore, all, execute, sql};
@@ -11,8 +14,41 @@ const MIGRATIONS: &[Migration] =
 
 #[async_trait]
 impl Schema for SqliteStore {
-    /// All pending migrations in one transaction that has the file to itself.
     async fn migrate(&self) -> Result<Migrated, StoreError> {
+        let deadline = Instant::now() + self.work.timeout();
+        loop {
+            match self.migrate_once(deadline).await {
+                // Several processes that make the file at once meet in its change to WAL, where
+                // SQLite doesn't wait.
+                Err(StoreError::Busy { .. }) if Instant::now() < deadline => {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    async fn check_schema(&self) -> Result<(), StoreError> {
+        let mut call = self.work.call("check the schema").await?;
+        let row = call.run(|connection| connection.fetch_one(sql::SCHEMA_FOUND)).await?;
+        if !column::<bool>(&row, "found")? {
+            call.done();
+            return Err(SchemaError::Missing.into());
+        }
+        let rows = all(call, sqlx::query(sql::SCHEMA_READ)).await?;
+        let found = match rows.first() {
+            None => None,
+            Some(row) => Some((column(row, "version")?, column(row, "min_reader")?)),
+        };
+        judge(found.filter(|(version, _): &(i64, i64)| *version > 0))?;
+        Ok(())
+    }
+}
+
+impl SqliteStore {
+    /// All pending migrations in one transaction that has the file to itself.
+    async fn migrate_once(&self, deadline: Instant) -> Result<Migrated, StoreError> {
+        let _turn = self.gate.turn("migrate", deadline).await?;
         let mut call = self.work.call("migrate").await?;
         execute(&mut call, sql::BEGIN).await?;
         execute(&mut call, sql::SCHEMA_TABLE).await?;
@@ -31,21 +67,5 @@ impl Schema for SqliteStore {
         execute(&mut call, sql::COMMIT).await?;
         call.done();
         Ok(Migrated { from: found, to })
-    }
-
-    async fn check_schema(&self) -> Result<(), StoreError> {
-        let mut call = self.work.call("check the schema").await?;
-        let row = call.run(|connection| connection.fetch_one(sql::SCHEMA_FOUND)).await?;
-        if !column::<bool>(&row, "found")? {
-            call.done();
-            return Err(SchemaError::Missing.into());
-        }
-        let rows = all(call, sqlx::query(sql::SCHEMA_READ)).await?;
-        let found = match rows.first() {
-            None => None,
-            Some(row) => Some((column(row, "version")?, column(row, "min_reader")?)),
-        };
-        judge(found.filter(|(version, _): &(i64, i64)| *version > 0))?;
-        Ok(())
     }
 }
