@@ -154,7 +154,7 @@ fn an_outage_in_the_first_seconds_of_the_daemons_swallows_no_trigger() {
     wait_for_start(&fleet, "tick");
     // Over before the daemons look for what nobody ran before their start.
     proxy.set(Mode::Reset);
-    let back_at = Utc::now() + TimeDelta::seconds(3);
+    let back_at = Utc::now() + TimeDelta::milliseconds(3_500);
     eventually("the outage is over", PATIENCE, || Utc::now() > back_at);
     proxy.set(Mode::Ok);
     let later = database.wait_for_run("tick", "after the outage", |run| run.scheduled_at > back_at && run.is_final());
