@@ -1,6 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use tokio::sync::watch;
 
 use super::ending::announce;
@@ -138,7 +139,7 @@ impl Runner {
                 self.give_back(assignment, &key, "too_little_time_left").await;
             }
             Err(error @ (SpawnError::Program { .. } | SpawnError::TooLate)) => {
-                let ending = never_started(&error);
+                let ending = never_started(&error, self.clock.now());
                 self.finish(assignment, &key, lease, &ending, started, held_since).await;
             }
             Err(error @ SpawnError::Exhausted(_)) => {
@@ -215,7 +216,7 @@ impl Runner {
 }
 
 /// The end of a run whose process could not be started.
-fn never_started(error: &SpawnError) -> Ending {
+fn never_started(error: &SpawnError, finished_at: DateTime<Utc>) -> Ending {
     let state = RunState::Failed;
     Ending {
         state,
@@ -223,6 +224,7 @@ fn never_started(error: &SpawnError) -> Ending {
         signal: None,
         reason: Some(error.to_string()),
         started_at: None,
+        finished_at,
         output_tail: None,
     }
 }

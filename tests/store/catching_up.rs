@@ -51,6 +51,8 @@ fn plan(db_now: DateTime<Utc>) -> CatchUpPlan {
         job: job("backup"),
         from: db_now,
         through: minute(3),
+        rows_seen: 0,
+        rows_since: db_now,
         missed: vec![MissedRange { from: minute(1), to: minute(2), count: 2, reason: MissedReason::Superseded }],
         late: Some(LateRun {
             run: RunId::generate(),
@@ -63,14 +65,20 @@ fn plan(db_now: DateTime<Utc>) -> CatchUpPlan {
 }
 
 async fn progress_is_the_watermark_and_the_rows_past_it(db: &TestDb) {
-    let host = registered(db).await;
+    db.freeze_clock(noon()).await;
+    let host = Host::new(db, "web-1");
+    for number in [-1, 0] {
+        claimed_and_finished(&host, &host.claim("backup", minute(number))).await;
+    }
+    host.register("backup", "digest").await;
     db.freeze_clock(minute(10)).await;
-    for number in [5, -1, 2, 0, 9] {
+    for number in [5, 2, 9] {
         claimed_and_finished(&host, &host.claim("backup", minute(number))).await;
     }
     let expected = JobProgress {
         job: job("backup"),
         caught_up_through: noon(),
+        settled_through: noon(),
         newest_before: Some(noon()),
         with_row: vec![minute(2), minute(5), minute(9)],
     };

@@ -407,7 +407,7 @@ async fn a_claim_while_the_clock_is_off_waits_and_takes_nothing_over(db: &TestDb
     let now = noon() + 10 * TTL;
     db.freeze_clock(now).await;
     let mut claim = other.claim("backup", now);
-    claim.claimant.expected_now = Some(noon());
+    claim.claimant.expected_now = Some(Expected::new(noon()));
     let answer = other.store.claim(&claim).await.unwrap();
     let Claimed::Held { became, .. } = answer else { panic!("{answer:?}") };
     assert_eq!(became, Became::Waiting { until: now + claim.start_deadline });

@@ -119,10 +119,10 @@ async fn a_waiting_run_is_not_taken_over_a_dead_lock_while_the_clock_is_off(db: 
     let dead = acquire(&host.store, "job:backup", "by hand").await;
     db.let_expire("job:backup").await;
     let mut claimant = host.claimant("job:backup");
-    claimant.expected_now = Some(db.now().await - TimeDelta::hours(1));
+    claimant.expected_now = Some(Expected::new(db.now().await - TimeDelta::hours(1)));
     assert_eq!(host.store.take(run, &claimant).await.unwrap(), Taken::NotNow);
     assert_eq!(row(&host.store, run).await.state, RunState::Waiting);
-    claimant.expected_now = Some(db.now().await);
+    claimant.expected_now = Some(Expected::new(db.now().await));
     let grant = host.store.take(run, &claimant).await.unwrap().granted();
     assert_eq!(grant.taken_from.map(|from| from.token), Some(dead.token));
 }
