@@ -61,8 +61,9 @@ pub(super) async fn sweep_on(shared: &Shared) {
     loop {
         let mut jobs = shared.unsettled.wait().await;
         shared.health.wait_until_reachable().await;
-        tokio::time::sleep(SETTLING).await;
         jobs.append(&mut shared.unsettled.take());
+        // What is given up from here on is too young for this sweep, and has the next one.
+        tokio::time::sleep(SETTLING).await;
         if let Err(error) = sweep(shared, &jobs).await {
             shared.health.failed(&error);
             shared.unsettled.add(jobs);
