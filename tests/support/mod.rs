@@ -21,6 +21,7 @@ pub mod daemon;
 pub mod fleet;
 pub mod ledger;
 pub mod machine;
+pub mod pgbouncer;
 pub mod postgres;
 pub mod proxy;
 pub mod schedule;

@@ -29,7 +29,8 @@ mod installation;
 mod port;
 
 use installation::Installation;
-use port::Port;
+pub use installation::User;
+pub use port::Port;
 
 /// Recovery after a crash may take this long before the server is ready.
 const START: Duration = Duration::from_secs(60);
@@ -136,6 +137,16 @@ impl Cluster {
     /// The folder of the programs: `postgres`, `initdb`, `pg_ctl`; Debian has `pg_dump` and more there.
     pub fn bin(&self) -> &Path {
         &self.installation.bin
+    }
+
+    /// As whom the server runs; `None`: as the tests themselves.
+    pub fn user(&self) -> Option<&User> {
+        self.installation.user.as_ref()
+    }
+
+    /// A command that runs another program as the server's user.
+    pub fn command_of(&self, program: &str) -> Command {
+        self.installation.command(program, &[])
     }
 
     /// The server's major version.
