@@ -239,7 +239,7 @@ fn no_password_is_shown_wherever_it_was_typed() {
 
 #[test]
 fn what_is_not_toml_is_told_by_line_and_hides_no_fault_before_it() {
-    let main = "[database]\nurl = \"sqlite://a.db\"\nmigrate = \"never\"\n[lock]\nttl = 3m\nheartbeat = \"a\"\n[jobs.a\nschedule = 1\n";
+    let main = "[database]\nurl = \"sqlite:///a.db\"\nmigrate = \"never\"\n[lock]\nttl = 3m\nheartbeat = \"a\"\n[jobs.a\nschedule = 1\n";
     assert_eq!(
         lines_of(main),
         [
@@ -399,7 +399,7 @@ fn good(main: &str) -> Loaded {
 fn a_jobs_own_keys_win_over_the_defaults_and_those_over_the_lock() {
     let main = r#"
 [database]
-url = "sqlite://a.db"
+url = "sqlite:///a.db"
 [daemon]
 timezone = "Europe/Berlin"
 [lock]
