@@ -15,7 +15,7 @@ use crate::store::{RunFilter, RunRow};
 use crate::trigger::RunState;
 
 #[derive(Args, Debug)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub(super) struct Runs {
     #[command(subcommand)]
     command: Option<RunsCommand>,

@@ -30,8 +30,8 @@ pub enum InvalidDatabaseUrl {
     /// Not a number where the port belongs: as a rule a password with a `/` or `#` in it.
     #[error("the port is not a number")]
     Port,
-    /// `@` or `#` where it ends the user and password too early or too late.
-    #[error("'@' or '#' stands unescaped in the user, the password or a parameter")]
+    /// `@`, `#`, `/` or `?` where it ends the user and password too early or too late.
+    #[error("an '@', '#', '/' or '?' of the user, the password or a parameter is not escaped")]
     Unescaped,
     /// A parameter that the driver would ignore, and with it what the writer relies on.
     #[error("unknown parameter {0:?}")]
@@ -58,7 +58,7 @@ impl InvalidDatabaseUrl {
             Self::Scheme | Self::Empty => "write \"postgres://USER@HOST/DATABASE\" or \"sqlite:///PATH/TO/FILE.db\"",
             Self::Space => "remove them; in a password a space is written %20",
             Self::Port => "write HOST:PORT; in a password / is written %2F, # %23, ? %3F, : %3A and @ %40",
-            Self::Unescaped => "percent-encode it: @ is %40, # is %23 (and / is %2F, ? is %3F, : is %3A, % is %25)",
+            Self::Unescaped => "percent-encode it: @ is %40, # is %23, / is %2F, ? is %3F, : is %3A and % is %25",
             Self::NoParameter => "write ?NAME=VALUE&NAME=VALUE; in a password ? is written %3F",
             Self::Relative => "write three slashes and an absolute path: \"sqlite:///PATH/TO/FILE.db\"",
             Self::Memory => "name a file: \"sqlite:///PATH/TO/FILE.db\"",
@@ -273,7 +273,8 @@ mod tests {
             ("postgres://", Empty),
             ("sqlite://", Empty),
             ("postgres://u:a b@h/d", Space),
-            ("postgres://u:a/b@h/d", Port),
+            ("postgres://u:a/b@h/d", Unescaped),
+            ("postgres://u:a/b", Port),
             ("postgres://u:a@b@h/d", Unescaped),
             ("postgres://u@corp:a@h/d", Unescaped),
             ("postgres://u:12#a@h/d", Unescaped),
@@ -294,7 +295,7 @@ mod tests {
     #[test]
     fn a_parameter_that_the_driver_would_ignore_is_refused_without_its_value() {
         for (parameter, remedy) in [
-            ("ssl_mode", "did you mean \"ssl-mode\"?"),
+            ("ssl_mode", "did you mean \"sslmode\"?"),
             ("sslmod", "did you mean \"sslmode\"?"),
             ("passwrd", "did you mean \"password\"?"),
             ("connect_timeout", "remove it; the parameters are sslmode, "),
