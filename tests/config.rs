@@ -4,13 +4,14 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 use std::time::Duration;
 
 use cronlatch::config::{self, Loaded, Scope};
 use cronlatch::job::{Command, OnCrash, Overlap};
 use cronlatch::lock::LeaseTiming;
+use rustix::fs::{CWD, Mode, mkfifoat};
 use tempfile::TempDir;
 
 /// A main file without a fault.
@@ -239,7 +240,7 @@ fn no_password_is_shown_wherever_it_was_typed() {
 
 #[test]
 fn what_is_not_toml_is_told_by_line_and_hides_no_fault_before_it() {
-    let main = "[database]\nurl = \"sqlite://a.db\"\nmigrate = \"never\"\n[lock]\nttl = 3m\nheartbeat = \"a\"\n[jobs.a\nschedule = 1\n";
+    let main = "[database]\nurl = \"sqlite:///a.db\"\nmigrate = \"never\"\n[lock]\nttl = 3m\nheartbeat = \"a\"\n[jobs.a\nschedule = 1\n";
     assert_eq!(
         lines_of(main),
         [
@@ -364,6 +365,94 @@ fn as_root_files_that_others_can_write_are_refused() {
 }
 
 #[test]
+fn as_root_files_of_another_owner_are_refused() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let folder =
+        folder(&[("cronlatch.toml", GOOD), ("jobs.d/b.toml", "[jobs.b]\nschedule = \"@daily\"\nshell = \"true\"\n")]);
+    let job_file = folder.path().join("jobs.d/b.toml");
+    chown(&job_file, Some(65_534), None).unwrap();
+    let loaded = load(&folder);
+    assert_eq!(
+        lines(&folder, &loaded)[0].split("; ").next().unwrap(),
+        "jobs.d/b.toml: owned by user 65534, and its jobs would run as root"
+    );
+    assert_eq!(loaded.problems[0].remedy, Some(format!("chown root {}", job_file.display())));
+    assert_eq!(names(&loaded), ["a"]);
+    chown(folder.path().join("cronlatch.toml"), Some(65_534), None).unwrap();
+    assert!(!load(&folder).is_usable());
+}
+
+#[test]
+fn a_named_pipe_as_the_main_file_is_refused_without_waiting_for_a_writer() {
+    let folder = folder(&[]);
+    let pipe = folder.path().join("cronlatch.toml");
+    mkfifoat(CWD, &pipe, Mode::from_raw_mode(0o600)).unwrap();
+    let told = lines(&folder, &load(&folder));
+    assert_eq!(told, ["cronlatch.toml: can't be read: not a regular file; name a schedule file with --config FILE"]);
+}
+
+#[test]
+fn parameters_of_the_url_that_would_be_ignored_are_told_without_their_values() {
+    let main = GOOD.replace("sqlite:///tmp/a.db", "postgres://u:hunter2@h/d?ssl_mode=verify-full&x=hunter2");
+    assert_eq!(
+        lines_of(&main),
+        [
+            r#"cronlatch.toml:2:1: database.url = "postgres://u:***@h/d?ssl_mode=***&x=***": unknown parameter "ssl_mode"; did you mean "sslmode"?"#
+        ]
+    );
+    let told = lines_of(&GOOD.replace("sqlite:///tmp/a.db", "postgres://u:hun@ter2@h/d")).concat();
+    assert!(told.contains("percent-encode it") && !told.contains("ter2"), "{told}");
+    let told = lines_of(&GOOD.replace("sqlite:///tmp/a.db", "sqlite://a.db")).concat();
+    assert!(told.contains("not an absolute path; write three slashes"), "{told}");
+}
+
+#[test]
+fn a_password_file_that_is_not_fit_is_found_by_a_check() {
+    let folder = folder(&[("db-password", "hunter2\n")]);
+    let password = folder.path().join("db-password");
+    let url = format!("postgres://u@h/d\"\npassword_file = \"{}", password.display());
+    write(folder.path(), "cronlatch.toml", GOOD.replace("sqlite:///tmp/a.db", &url).as_bytes());
+    let check = || config::check(&folder.path().join("cronlatch.toml"));
+    let wrong = || check().problems.first().map(|problem| (problem.wrong.clone(), problem.remedy.clone().unwrap()));
+    let open = ("readable or writable by others (mode 0644)".to_owned(), format!("chmod 640 {}", password.display()));
+    assert_eq!(wrong(), Some(open));
+    fs::set_permissions(&password, fs::Permissions::from_mode(0o640)).unwrap();
+    assert_eq!(wrong(), None);
+    fs::write(&password, "\n").unwrap();
+    assert_eq!(wrong().unwrap().0, "its first line is empty");
+    fs::remove_file(&password).unwrap();
+    assert!(wrong().unwrap().0.starts_with("can't be read: No such file"));
+    assert!(load(&folder).is_usable(), "only a check looks around");
+}
+
+#[test]
+fn a_check_warns_about_what_is_not_on_this_host_and_about_unequal_locks() {
+    let main = format!(
+        "{HEAD}[defaults]\ndirectory = \"/no/such/folder\"\n\
+         [jobs.a]\nschedule = \"@daily\"\ncommand = [\"/no/such/program\"]\nlock = \"x\"\n\
+         [jobs.b]\nschedule = \"@daily\"\ncommand = [\"/etc/passwd\"]\nlock = \"x\"\nttl = \"5m\"\ndirectory = \"/\"\n\
+         [jobs.c]\nschedule = \"@daily\"\ncommand = [\"true\"]\n"
+    );
+    let folder = folder(&[("cronlatch.toml", &main)]);
+    let checked = config::check(&folder.path().join("cronlatch.toml"));
+    assert!(checked.is_usable() && checked.problems.is_empty());
+    let prefix = format!("{}/cronlatch.toml:", folder.path().display());
+    let told: Vec<_> = checked.warnings.iter().map(|warning| warning.to_string().replace(&prefix, "")).collect();
+    assert_eq!(
+        told,
+        [
+            r#"4:1: defaults.directory = "/no/such/folder": doesn't exist on this host; make it before the job is due, or mend the path"#,
+            r#"7:1: jobs.a.command = ["/no/such/program"]: /no/such/program doesn't exist on this host; install it before the job is due, or mend the path"#,
+            r#"11:1: jobs.b.command = ["/etc/passwd"]: /etc/passwd is not executable on this host; install it before the job is due, or mend the path"#,
+            r#"12:1: jobs.b.lock = "x": job a (line 8) has this lock with a ttl of 3m, this one has it with 5m; give both the same ttl"#,
+        ]
+    );
+    assert!(load(&folder).warnings.is_empty());
+}
+
+#[test]
 fn no_mutilated_file_brings_more_than_problems() {
     let folder = folder(&[]);
     let whole = include_str!("../config/demo.toml");
@@ -399,7 +488,7 @@ fn good(main: &str) -> Loaded {
 fn a_jobs_own_keys_win_over_the_defaults_and_those_over_the_lock() {
     let main = r#"
 [database]
-url = "sqlite://a.db"
+url = "sqlite:///a.db"
 [daemon]
 timezone = "Europe/Berlin"
 [lock]

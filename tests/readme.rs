@@ -1,5 +1,6 @@
 //! What the README shows is what the binary does.
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 /// The text of the first block of this language after a heading.
@@ -38,6 +39,12 @@ fn the_crontab_line_of_the_readme_becomes_a_schedule_without_problems() {
         .map(|line| format!("{}\n", line.trim_start()))
         .collect();
     let folder = tempfile::tempdir().expect("a temporary folder");
+    let password = folder.path().join("db-password");
+    std::fs::write(&password, "hunter2\n").expect("written");
+    std::fs::set_permissions(&password, std::fs::Permissions::from_mode(0o640)).expect("ours");
+    // What the reader has, and the host of the tests has not.
+    let password = password.to_str().expect("a plain path");
+    let example = example.replace("/etc/cronlatch/db-password", password).replace("/usr/local/bin/backup", "/bin/sh");
     std::fs::write(folder.path().join("cronlatch.toml"), example).expect("written");
     let checked = Command::new(env!("CARGO_BIN_EXE_cronlatch"))
         .args(["check", "--config", "cronlatch.toml"])

@@ -5,42 +5,63 @@ use serde_json::json;
 
 use super::{Failure, print, print_json};
 use crate::clock::human;
-use crate::config;
+use crate::config::{self, Loaded, Problem, Settings};
 
 #[derive(Args, Debug)]
 pub(super) struct Check {
-    /// One JSON array of problems instead of text
+    /// One JSON array of problems and warnings instead of text
     #[arg(long)]
     json: bool,
 }
 
 impl Check {
     pub(super) fn run(&self, path: &Path) -> Result<(), Failure> {
-        let loaded = config::load(path);
+        let loaded = config::check(path);
         if self.json {
-            let rows: Vec<_> =
-                loaded.problems.iter().map(|problem| json!({ "problem": problem.to_string() })).collect();
-            print_json(&rows)?;
+            let problems = loaded.problems.iter().map(|problem| object(problem, "error"));
+            let warnings = loaded.warnings.iter().map(|warning| object(warning, "warning"));
+            print_json(&problems.chain(warnings).collect::<Vec<_>>())?;
         } else {
-            for problem in &loaded.problems {
-                print(&format!("{problem}\n"))?;
-            }
+            let problems = loaded.problems.iter().map(|problem| format!("{problem}\n"));
+            let warnings = loaded.warnings.iter().map(|warning| format!("warning: {warning}\n"));
+            print(&problems.chain(warnings).collect::<String>())?;
         }
         if !loaded.problems.is_empty() {
             return Err(Failure::config(counted(loaded.problems.len(), "problem")));
         }
-        if !self.json
-            && let Some(settings) = &loaded.settings
-        {
-            let outage = human(settings.lock.survived_outage());
-            print(&format!(
-                "{}: {}, no problem\nan outage of the database of up to {outage} stops no running job\n",
-                path.display(),
-                counted(loaded.jobs.len(), "job")
-            ))?;
+        match &loaded.settings {
+            Some(settings) if !self.json => print(&summary(path, &loaded, settings)),
+            _ => Ok(()),
         }
-        Ok(())
     }
+}
+
+fn summary(path: &Path, loaded: &Loaded, settings: &Settings) -> String {
+    let jobs = counted(loaded.jobs.len(), "job");
+    let warnings = match loaded.warnings.len() {
+        0 => String::new(),
+        number => format!(", {}", counted(number, "warning")),
+    };
+    let outage = human(settings.lock.survived_outage());
+    format!(
+        "{}: {jobs}, no problem{warnings}\nan outage of the database of up to {outage} stops no running job\n",
+        path.display()
+    )
+}
+
+/// What `Display` says, for programs in its parts too.
+fn object(problem: &Problem, severity: &str) -> serde_json::Value {
+    json!({
+        "severity": severity,
+        "file": problem.file.display().to_string(),
+        "line": problem.position.map(|position| position.line),
+        "column": problem.position.map(|position| position.column),
+        "key": problem.key,
+        "value": problem.value,
+        "wrong": problem.wrong,
+        "remedy": problem.remedy,
+        "problem": problem.to_string(),
+    })
 }
 
 /// A number with its noun.

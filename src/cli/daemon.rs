@@ -1,18 +1,18 @@
 //! `cronlatch daemon`: the composition root.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook_tokio::Signals;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio_stream::StreamExt;
 
 use super::Failure;
 use super::failure::say;
-use super::store::open_options;
-use crate::config::{self, DatabaseUrl, Drain, Loaded, Migrate, Settings};
+use super::store::{Missing, open_options};
+use crate::config::{self, DaemonSettings, DatabaseUrl, Drain, Loaded, Migrate, Settings};
 use crate::daemon::{Daemon, DaemonError, Options, Order, Plan};
 use crate::job::Job;
 use crate::shim::current_user;
@@ -73,7 +73,8 @@ fn log_panics() {
 }
 
 async fn serve(path: &Path, settings: &Settings, loaded: &Loaded) -> Result<(), Failure> {
-    let store = store::open(&open_options(settings, CALL_TIMEOUT, heartbeat_timeout(loaded, settings))?)?;
+    let store =
+        store::open(&open_options(settings, CALL_TIMEOUT, heartbeat_timeout(loaded, settings), Missing::IsMade)?)?;
     for problem in &loaded.problems {
         events::schedule_problem(&problem.to_string());
     }
@@ -82,19 +83,23 @@ async fn serve(path: &Path, settings: &Settings, loaded: &Loaded) -> Result<(), 
     let (new_plan, plans) = mpsc::channel(8);
     let signals = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGUSR1])
         .map_err(|error| Failure::bug(format!("can't listen for signals: {error}")))?;
+    let reload = Notify::new();
     tokio::select! {
         done = daemon.run(orders, plans) => done.map_err(Failure::from),
-        () = heed(signals, path.to_owned(), order, new_plan) => Ok(()),
+        () = heed(signals, &reload, order) => Ok(()),
+        () = reread(path, settings, &reload, new_plan) => Ok(()),
     }
 }
 
-/// Turns signals into orders and plans, until it is dropped.
-async fn heed(mut signals: Signals, path: PathBuf, orders: mpsc::Sender<Order>, plans: mpsc::Sender<Arc<Plan>>) {
+/// Turns signals into orders, until it is dropped. A reload is only asked for here: reading files
+/// takes its time, and no TERM waits for it.
+async fn heed(mut signals: Signals, reload: &Notify, orders: mpsc::Sender<Order>) {
     while let Some(signal) = signals.next().await {
         // The daemon takes orders until it ends; a full or closed queue means that it is ending.
         match signal {
-            SIGHUP => reload(&path, &plans).await,
-            SIGUSR1 => orders.send(Order::State).await.ok().unwrap_or_default(),
+            SIGHUP => reload.notify_one(),
+            // Nor does TERM wait behind a question.
+            SIGUSR1 => orders.try_send(Order::State).ok().unwrap_or_default(),
             SIGINT => orders.send(Order::Stop("SIGINT")).await.ok().unwrap_or_default(),
             _ => orders.send(Order::Stop("SIGTERM")).await.ok().unwrap_or_default(),
         }
@@ -102,17 +107,49 @@ async fn heed(mut signals: Signals, path: PathBuf, orders: mpsc::Sender<Order>, 
     std::future::pending().await
 }
 
-/// Reads the schedule again; one that is not fit changes nothing.
-async fn reload(path: &Path, plans: &mpsc::Sender<Arc<Plan>>) {
-    let path = path.to_owned();
-    let Ok(loaded) = tokio::task::spawn_blocking(move || config::load(&path)).await else { return };
+/// Reads the schedule again each time it is asked for, until it is dropped. What is asked for during a
+/// reading is one more, however often.
+async fn reread(path: &Path, in_use: &Settings, asked: &Notify, plans: mpsc::Sender<Arc<Plan>>) {
+    loop {
+        asked.notified().await;
+        let path = path.to_owned();
+        // A panic in there was told by the hook.
+        let Ok(loaded) = tokio::task::spawn_blocking(move || config::load(&path)).await else { continue };
+        if let Some(plan) = judge_reload(&loaded, in_use) {
+            // A closed queue means that the daemon is ending.
+            plans.send(Arc::new(plan)).await.ok();
+        }
+    }
+}
+
+/// The plan of a schedule without a fault; any other changes nothing. At the start a bad file of
+/// `jobs.d` takes its own jobs away, for the others have to run; here there is an old schedule that is whole.
+fn judge_reload(loaded: &Loaded, in_use: &Settings) -> Option<Plan> {
     for problem in &loaded.problems {
         events::schedule_problem(&problem.to_string());
     }
-    if !loaded.is_usable() {
-        return events::daemon_reload_refused(loaded.problems.len());
+    let settings = loaded.settings.as_ref().filter(|_| loaded.is_usable() && loaded.problems.is_empty());
+    let Some(settings) = settings else {
+        events::daemon_reload_refused(loaded.problems.len());
+        return None;
+    };
+    let changed = changed_sections(settings, in_use);
+    if !changed.is_empty() {
+        events::daemon_reload_ignored(&changed.join(", "));
     }
-    plans.send(Arc::new(plan(&loaded))).await.ok();
+    Some(plan(loaded))
+}
+
+/// The sections that a reload doesn't take. `timezone` of `[daemon]` is a default of jobs, which it takes.
+fn changed_sections(new: &Settings, in_use: &Settings) -> Vec<&'static str> {
+    let daemon = DaemonSettings { timezone: in_use.daemon.timezone, ..new.daemon.clone() };
+    let changed = [
+        ("[database]", new.database != in_use.database),
+        ("[daemon]", daemon != in_use.daemon),
+        ("[history]", new.history != in_use.history),
+        ("[log]", new.log != in_use.log),
+    ];
+    changed.into_iter().filter(|(_, changed)| *changed).map(|(section, _)| section).collect()
 }
 
 fn plan(loaded: &Loaded) -> Plan {

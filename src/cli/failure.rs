@@ -1,7 +1,9 @@
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
+use super::print;
 use crate::store::{SchemaError, StoreError};
+use crate::telemetry;
 
 /// Why a command did not do what it was asked for, and what its exit code is.
 #[derive(Debug)]
@@ -14,6 +16,7 @@ pub struct Failure {
 const USAGE: u8 = 64;
 const UNAVAILABLE: u8 = 69;
 const SOFTWARE: u8 = 70;
+const IO: u8 = 74;
 const CONFIG: u8 = 78;
 
 impl Failure {
@@ -25,6 +28,16 @@ impl Failure {
     /// The schedule or the settings are not fit.
     pub fn config(message: impl Into<String>) -> Self {
         Self { code: CONFIG, message: message.into() }
+    }
+
+    /// The database is not there.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self { code: UNAVAILABLE, message: message.into() }
+    }
+
+    /// What was found out can't be written.
+    pub fn io(message: impl Into<String>) -> Self {
+        Self { code: IO, message: message.into() }
     }
 
     /// Something that can't be the user's fault.
@@ -50,11 +63,19 @@ impl From<StoreError> for Failure {
 }
 
 /// What clap says: help and version are no failures.
-pub(super) fn usage(error: &clap::Error) -> ExitCode {
-    if error.print().is_err() {
-        return ExitCode::from(SOFTWARE);
+pub(super) fn refused(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() {
+        // If standard error is closed there is nobody to tell.
+        error.print().ok();
+        return ExitCode::from(USAGE);
     }
-    if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS }
+    let text = error.render();
+    let colours = telemetry::colours(std::io::stdout().is_terminal());
+    let text = if colours { text.ansi().to_string() } else { text.to_string() };
+    match print(&text) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
 }
 
 /// Writes to standard error; if that is closed there is nobody to tell.

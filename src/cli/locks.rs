@@ -4,12 +4,23 @@ use chrono::{TimeDelta, Utc};
 use clap::Args;
 use serde_json::json;
 
+use super::history::run_of;
 use super::store::Opened;
-use super::table::table;
+use super::table::{Column, Fit, table, width};
 use super::{Failure, print, print_json, when};
 use crate::clock::human;
 use crate::lock::Resource;
-use crate::store::LockRow;
+use crate::store::{LockRow, SharedStore, StoreError};
+
+const COLUMNS: [Column<'static>; 7] = [
+    ("lock", Fit::Wraps),
+    ("job", Fit::Wraps),
+    ("host", Fit::Wraps),
+    ("token", Fit::Whole),
+    ("held", Fit::Whole),
+    ("left", Fit::Whole),
+    ("heartbeat", Fit::Whole),
+];
 
 #[derive(Args, Debug)]
 pub(super) struct Locks {
@@ -25,9 +36,12 @@ impl Locks {
         let resource = self.resource.as_deref().map(Resource::new).transpose();
         let resource = resource.map_err(|error| Failure::usage(error.to_string()))?;
         let opened = Opened::new(path)?;
-        let rows = opened.ask_known(async |store| match &resource {
-            Some(resource) => Ok(store.lock(resource).await?.into_iter().collect()),
-            None => store.locks().await,
+        let rows = opened.ask_known(async |store| {
+            let rows = match &resource {
+                Some(resource) => store.lock(resource).await?.into_iter().collect(),
+                None => store.locks().await?,
+            };
+            with_jobs(store, rows).await
         })?;
         if self.json {
             return print_json(&rows.iter().map(object).collect::<Vec<_>>());
@@ -35,9 +49,23 @@ impl Locks {
         if rows.is_empty() {
             return print("no lock is held\n");
         }
-        let heading = ["lock", "holder", "token", "held", "left", "last heartbeat"];
-        print(&table(&heading, rows.iter().map(cells)))
+        print(&table(&COLUMNS, &rows.iter().map(cells).collect::<Vec<_>>(), width()))
     }
+}
+
+/// A lock, and the job of the run that it guards.
+type Held = (LockRow, Option<String>);
+
+async fn with_jobs(store: &SharedStore, rows: Vec<LockRow>) -> Result<Vec<Held>, StoreError> {
+    let mut held = Vec::with_capacity(rows.len());
+    for row in rows {
+        let job = match row.holder.run {
+            Some(run) => run_of(store, run).await?.map(|run| run.job),
+            None => None,
+        };
+        held.push((row, job));
+    }
+    Ok(held)
 }
 
 fn is_live(row: &LockRow) -> bool {
@@ -50,11 +78,12 @@ fn now(row: &LockRow) -> chrono::DateTime<Utc> {
     row.holder.acquired_at + held
 }
 
-fn cells(row: &LockRow) -> Vec<String> {
+fn cells((row, job): &Held) -> Vec<String> {
     let holder = &row.holder;
     let left = if is_live(row) { human(holder.remaining) } else { "expired".to_owned() };
     vec![
         holder.resource.to_string(),
+        job.clone().unwrap_or_default(),
         holder.owner.host().unwrap_or(holder.owner.as_str()).to_owned(),
         holder.token.to_string(),
         human(holder.held),
@@ -63,7 +92,7 @@ fn cells(row: &LockRow) -> Vec<String> {
     ]
 }
 
-fn object(row: &LockRow) -> serde_json::Value {
+fn object((row, job): &Held) -> serde_json::Value {
     let holder = &row.holder;
     json!({
         "resource": holder.resource.as_str(),
@@ -77,5 +106,6 @@ fn object(row: &LockRow) -> serde_json::Value {
         "held_ms": holder.held.as_millis(),
         "remaining_ms": holder.remaining.as_millis(),
         "run": holder.run.map(|run| run.to_string()),
+        "job": job,
     })
 }

@@ -4,7 +4,7 @@ use super::store::Opened;
 use super::{Failure, print};
 
 pub(super) fn run(path: &Path) -> Result<(), Failure> {
-    let opened = Opened::new(path)?;
+    let opened = Opened::new_or_made(path)?;
     let migrated = opened.ask(async |store| store.migrate().await)?;
     if migrated.from == migrated.to {
         return print(&format!("the tables have version {} already\n", migrated.to));

@@ -4,10 +4,12 @@
 mod check;
 mod daemon;
 mod failure;
+mod history;
 mod locks;
 mod migrate;
 mod next;
 mod runs;
+mod show;
 mod store;
 mod table;
 mod when;
@@ -23,8 +25,8 @@ pub use failure::Failure;
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 100)]
 struct Arguments {
-    /// The schedule file [default: /etc/cronlatch/cronlatch.toml]
-    #[arg(long, global = true, value_name = "FILE", env = "CRONLATCH_CONFIG")]
+    /// The schedule file [env: CRONLATCH_CONFIG] [default: /etc/cronlatch/cronlatch.toml]
+    #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
@@ -50,7 +52,7 @@ enum Command {
 pub fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(error) => return failure::usage(&error),
+        Err(error) => return failure::refused(&error),
     };
     let path = crate::config::locate(arguments.config);
     let done = match arguments.command {
@@ -76,7 +78,7 @@ fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::bug(format!("standard output: {error}")))
+            Err(Failure::io(format!("standard output can't be written: {error}")))
         }
         _ => Ok(()),
     }

@@ -1,10 +1,11 @@
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
 use clap::Args;
 use serde_json::json;
 
-use super::table::table;
+use super::table::{Column, Fit, table, width};
 use super::{Failure, print, print_json, when};
 use crate::config;
 use crate::job::schedule::{Schedule, parse_zone};
@@ -23,7 +24,7 @@ pub(super) struct Next {
     /// How many
     #[arg(short = 'n', default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     count: u32,
-    /// Later than this instant
+    /// Instants later than this one: 2026-12-02T08:00:00Z, or 2026-12-02 for its midnight in UTC [default: now]
     #[arg(long, value_parser = when::instant)]
     from: Option<DateTime<Utc>>,
     /// In UTC instead of the job's zone
@@ -45,6 +46,7 @@ struct Tick {
     name: Option<String>,
     at: DateTime<Utc>,
     local: String,
+    zone: Tz,
 }
 
 impl Next {
@@ -67,12 +69,14 @@ impl Next {
         if ticks.is_empty() {
             return print("nothing is scheduled\n");
         }
+        let at = zone_of_all(&ticks).map_or_else(|| "at".to_owned(), |zone| format!("at ({zone})"));
+        let job: Option<Column<'_>> = self.expr.is_none().then_some(("job", Fit::Wraps));
+        let columns: Vec<_> = job.into_iter().chain([(at.as_str(), Fit::Whole), ("that is", Fit::Whole)]).collect();
         let cells = |tick: Tick| {
             let shown = vec![tick.local, when::relative(tick.at, now)];
             tick.name.into_iter().chain(shown).collect()
         };
-        let heading: &[&str] = if self.expr.is_some() { &["at", "that is"] } else { &["job", "at", "that is"] };
-        print(&table(heading, ticks.into_iter().map(cells)))
+        print(&table(&columns, &ticks.into_iter().map(cells).collect::<Vec<_>>(), width()))
     }
 
     fn typed(&self, expression: &str) -> Result<Schedule, Failure> {
@@ -108,13 +112,20 @@ impl Next {
             let Some(first) = first else { break };
             let Some(at) = first.next else { break };
             first.next = first.schedule.next_after(at);
+            let zone = if self.utc { Tz::UTC } else { first.schedule.zone() };
             let local = if self.utc {
-                at.format("%Y-%m-%d %H:%M:%SZ").to_string()
+                when::people(at)
             } else {
-                at.with_timezone(&first.schedule.zone()).format("%a %Y-%m-%d %H:%M:%S %:z").to_string()
+                at.with_timezone(&zone).format("%a %Y-%m-%d %H:%M:%S %:z").to_string()
             };
-            ticks.push(Tick { name: first.name.clone(), at, local });
+            ticks.push(Tick { name: first.name.clone(), at, local, zone });
         }
         ticks
     }
+}
+
+/// The zone of all instants, if they have one.
+fn zone_of_all(ticks: &[Tick]) -> Option<Tz> {
+    let zone = ticks.first()?.zone;
+    ticks.iter().all(|tick| tick.zone == zone).then_some(zone)
 }

@@ -1,11 +1,13 @@
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
-use clap::Args;
+use clap::{Args, Subcommand};
 use serde_json::json;
 
+use super::history::{newest, newest_of};
+use super::show::Show;
 use super::store::Opened;
-use super::table::table;
+use super::table::{Column, Fit, table, width};
 use super::{Failure, print, print_json, when};
 use crate::clock::human;
 use crate::job::JobName;
@@ -13,14 +15,17 @@ use crate::store::{RunFilter, RunRow};
 use crate::trigger::RunState;
 
 #[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub(super) struct Runs {
+    #[command(subcommand)]
+    command: Option<RunsCommand>,
     /// Only this job
     job: Option<String>,
     /// Only runs in this state
     #[arg(long, value_parser = state)]
     state: Option<RunState>,
-    /// Only triggers from this instant on, or from so long ago on (24h)
-    #[arg(long, value_parser = when::instant)]
+    /// Only triggers from this instant or date on, or from so long ago on (24h)
+    #[arg(long, value_parser = when::since)]
     since: Option<DateTime<Utc>>,
     /// At most this many
     #[arg(short = 'n', long, default_value_t = 20)]
@@ -30,17 +35,36 @@ pub(super) struct Runs {
     json: bool,
 }
 
+#[derive(Debug, Subcommand)]
+enum RunsCommand {
+    /// Show one run whole, with the end of its output
+    Show(Show),
+}
+
+const COLUMNS: [Column<'static>; 8] = [
+    ("job", Fit::Wraps),
+    ("scheduled", Fit::Whole),
+    ("ago", Fit::Whole),
+    ("state", Fit::Whole),
+    ("host", Fit::Wraps),
+    ("took", Fit::Whole),
+    ("why", Fit::Wraps),
+    ("id", Fit::IfRoom),
+];
+
 impl Runs {
     pub(super) fn run(&self, path: &Path) -> Result<(), Failure> {
+        if let Some(RunsCommand::Show(show)) = &self.command {
+            return show.run(path);
+        }
         let job = self.job.as_deref().map(JobName::new).transpose();
-        let filter = RunFilter {
-            job: job.map_err(|error| Failure::usage(error.to_string()))?,
-            state: self.state,
-            since: self.since,
-            before: None,
-            limit: self.limit,
-        };
-        let rows = Opened::new(path)?.ask_known(async |store| store.history(&filter).await)?;
+        let job = job.map_err(|error| Failure::usage(error.to_string()))?;
+        let filter = RunFilter { job, state: self.state, since: self.since, ..newest(self.limit) };
+        let opened = Opened::new(path)?;
+        let rows = opened.ask_known(async |store| store.history(&filter).await)?;
+        if let (Some(job), true) = (&filter.job, rows.is_empty()) {
+            require_known(&opened, job, path)?;
+        }
         if self.json {
             return print_json(&rows.iter().map(object).collect::<Vec<_>>());
         }
@@ -48,9 +72,21 @@ impl Runs {
             return print("no runs\n");
         }
         let now = Utc::now();
-        let heading = ["job", "scheduled", "state", "host", "took", "why"];
-        print(&table(&heading, rows.iter().map(|row| cells(row, now))))
+        let cells: Vec<_> = rows.iter().map(|row| cells(row, now)).collect();
+        print(&table(&COLUMNS, &cells, width()))
     }
+}
+
+/// Refuses a job that neither the schedule nor the history knows; where a file of the schedule can't be
+/// read, nobody can say so.
+fn require_known(opened: &Opened, job: &JobName, path: &Path) -> Result<(), Failure> {
+    let loaded = opened.loaded();
+    if !loaded.problems.is_empty() || loaded.jobs.iter().any(|known| known.name == *job) {
+        return Ok(());
+    }
+    let ran = opened.ask(async |store| newest_of(store, job).await)?.is_some();
+    let unknown = || Failure::usage(format!("no job {:?} in {} or in the history", job.as_str(), path.display()));
+    if ran { Ok(()) } else { Err(unknown()) }
 }
 
 fn state(word: &str) -> Result<RunState, String> {
@@ -60,28 +96,37 @@ fn state(word: &str) -> Result<RunState, String> {
     })
 }
 
+/// How long its process took, if it is over.
+pub(super) fn took(row: &RunRow) -> Option<String> {
+    let (started, finished) = (row.started_at?, row.finished_at?);
+    Some(human((finished - started).to_std().unwrap_or_default()))
+}
+
+/// Why it is in its state, where that doesn't go without saying.
+pub(super) fn why(row: &RunRow) -> Option<String> {
+    match (&row.reason, row.exit_code, row.signal) {
+        (Some(reason), ..) => Some(reason.clone()),
+        (None, Some(code), _) if code != 0 => Some(format!("exit code {code}")),
+        (None, None, Some(signal)) => Some(format!("signal {signal}")),
+        _ => None,
+    }
+}
+
 fn cells(row: &RunRow, now: DateTime<Utc>) -> Vec<String> {
-    let took = match (row.started_at, row.finished_at) {
-        (Some(started), Some(finished)) => human((finished - started).to_std().unwrap_or_default()),
-        _ => String::new(),
-    };
-    let why = match (&row.reason, row.exit_code, row.signal) {
-        (Some(reason), ..) => reason.clone(),
-        (None, Some(code), _) if code != 0 => format!("exit code {code}"),
-        (None, None, Some(signal)) => format!("signal {signal}"),
-        _ => String::new(),
-    };
     vec![
         row.job.clone(),
-        when::people(row.scheduled_at, now),
+        when::people(row.scheduled_at),
+        when::ago(row.scheduled_at, now),
         row.state.to_string(),
         row.host.clone().unwrap_or_default(),
-        took,
-        why,
+        took(row).unwrap_or_default(),
+        why(row).unwrap_or_default(),
+        row.run.to_string(),
     ]
 }
 
-fn object(row: &RunRow) -> serde_json::Value {
+/// All of a run, for programs.
+pub(super) fn object(row: &RunRow) -> serde_json::Value {
     json!({
         "id": row.run.to_string(),
         "job": row.job,

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -6,7 +7,7 @@ use std::path::{Path, PathBuf};
 pub enum DatabaseUrl {
     /// A PostgreSQL server, for any number of hosts.
     Postgres(PostgresUrl),
-    /// A SQLite file, for the daemons of one machine. A relative path starts at the current directory.
+    /// A SQLite file, for the daemons of one machine; an absolute path.
     Sqlite(PathBuf),
 }
 
@@ -14,8 +15,8 @@ pub enum DatabaseUrl {
 #[derive(Clone, PartialEq, Eq)]
 pub struct PostgresUrl(String);
 
-/// Why a text is no database. The messages quote nothing of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+/// Why a text is no database. The messages quote nothing of it but the name of a parameter.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidDatabaseUrl {
     /// Neither of the two databases.
     #[error("not a URL of PostgreSQL or SQLite")]
@@ -29,6 +30,18 @@ pub enum InvalidDatabaseUrl {
     /// Not a number where the port belongs: as a rule a password with a `/` or `#` in it.
     #[error("the port is not a number")]
     Port,
+    /// `@`, `#`, `/` or `?` where it ends the user and password too early or too late.
+    #[error("an '@', '#', '/' or '?' of the user, the password or a parameter is not escaped")]
+    Unescaped,
+    /// A parameter that the driver would ignore, and with it what the writer relies on.
+    #[error("unknown parameter {0:?}")]
+    Parameter(String),
+    /// A parameter without a name that can be shown: it may be a piece of a password.
+    #[error("a parameter that is not NAME=VALUE")]
+    NoParameter,
+    /// A path that starts at the current directory, which is another one for each caller.
+    #[error("not an absolute path")]
+    Relative,
     /// SQLite in memory.
     #[error("a database in memory is not shared with anybody")]
     Memory,
@@ -39,14 +52,19 @@ pub enum InvalidDatabaseUrl {
 
 impl InvalidDatabaseUrl {
     /// What to do about it.
-    pub fn remedy(self) -> &'static str {
-        match self {
+    pub fn remedy(&self) -> Cow<'static, str> {
+        let remedy = match self {
+            Self::Parameter(name) => return Cow::Owned(remedy_of_parameter(name)),
             Self::Scheme | Self::Empty => "write \"postgres://USER@HOST/DATABASE\" or \"sqlite:///PATH/TO/FILE.db\"",
             Self::Space => "remove them; in a password a space is written %20",
             Self::Port => "write HOST:PORT; in a password / is written %2F, # %23, ? %3F, : %3A and @ %40",
+            Self::Unescaped => "percent-encode it: @ is %40, # is %23, / is %2F, ? is %3F, : is %3A and % is %25",
+            Self::NoParameter => "write ?NAME=VALUE&NAME=VALUE; in a password ? is written %3F",
+            Self::Relative => "write three slashes and an absolute path: \"sqlite:///PATH/TO/FILE.db\"",
             Self::Memory => "name a file: \"sqlite:///PATH/TO/FILE.db\"",
             Self::SqliteParameters => "remove everything from the question mark on",
-        }
+        };
+        Cow::Borrowed(remedy)
     }
 }
 
@@ -74,6 +92,7 @@ fn sqlite(path: &str) -> Result<DatabaseUrl, InvalidDatabaseUrl> {
         "" => Err(InvalidDatabaseUrl::Empty),
         path if path.contains('?') => Err(InvalidDatabaseUrl::SqliteParameters),
         path if path.chars().any(char::is_control) => Err(InvalidDatabaseUrl::Space),
+        path if !path.starts_with('/') => Err(InvalidDatabaseUrl::Relative),
         path => Ok(DatabaseUrl::Sqlite(PathBuf::from(path))),
     }
 }
@@ -85,11 +104,64 @@ fn postgres(url: &str, rest: &str) -> Result<DatabaseUrl, InvalidDatabaseUrl> {
     if rest.chars().any(|c| c.is_whitespace() || c.is_control()) {
         return Err(InvalidDatabaseUrl::Space);
     }
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    // A password with an unescaped `/`, `?` or `#` ends the authority; what is left of it can look
+    // like HOST:PORT, and its end like a path or a parameter.
+    let (authority, behind) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    if rest.contains('#') || behind.contains('@') || authority.matches('@').count() > 1 {
+        return Err(InvalidDatabaseUrl::Unescaped);
+    }
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     match port_of(host) {
         Some(port) if port.parse::<u16>().is_err() => Err(InvalidDatabaseUrl::Port),
-        _ => Ok(DatabaseUrl::Postgres(PostgresUrl(url.to_owned()))),
+        _ => refuse_parameters(behind).map(|()| DatabaseUrl::Postgres(PostgresUrl(url.to_owned()))),
+    }
+}
+
+/// What the driver (sqlx 0.9) knows, without other spellings of the same.
+const PARAMETERS: [&str; 12] = [
+    "sslmode",
+    "sslrootcert",
+    "sslcert",
+    "sslkey",
+    "host",
+    "hostaddr",
+    "port",
+    "dbname",
+    "user",
+    "password",
+    "application_name",
+    "options",
+];
+const OTHER_PARAMETERS: [&str; 6] =
+    ["ssl-mode", "ssl-root-cert", "ssl-ca", "ssl-cert", "ssl-key", "statement-cache-capacity"];
+
+/// The driver ignores what it doesn't know: `ssl_mode=verify-full` would verify nothing.
+fn refuse_parameters(behind: &str) -> Result<(), InvalidDatabaseUrl> {
+    let query = behind.split_once('?').map_or("", |(_, query)| query);
+    for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
+        match parameter.split_once('=') {
+            Some((name, _)) if is_known_parameter(name) => {}
+            Some((name, _)) if is_harmless(name) && !name.is_empty() => {
+                return Err(InvalidDatabaseUrl::Parameter(name.to_owned()));
+            }
+            _ => return Err(InvalidDatabaseUrl::NoParameter),
+        }
+    }
+    Ok(())
+}
+
+/// `options[NAME]` is one setting of the server.
+fn is_known_parameter(name: &str) -> bool {
+    let is_option = name.strip_prefix("options[").and_then(|name| name.strip_suffix(']')).is_some_and(is_harmless);
+    is_option || PARAMETERS.contains(&name) || OTHER_PARAMETERS.contains(&name)
+}
+
+fn remedy_of_parameter(name: &str) -> String {
+    let known = PARAMETERS.iter().chain(&OTHER_PARAMETERS);
+    let near = known.map(|known| (strsim::osa_distance(known, name), known)).min_by_key(|(distance, _)| *distance);
+    match near {
+        Some((distance, near)) if distance <= name.chars().count().div_ceil(3) => format!("did you mean {near:?}?"),
+        _ => format!("remove it; the parameters are {}", PARAMETERS.join(", ")),
     }
 }
 
@@ -187,12 +259,13 @@ mod tests {
             assert!(matches!(DatabaseUrl::parse(url), Ok(DatabaseUrl::Postgres(_))), "{url}");
         }
         assert_eq!(DatabaseUrl::parse("sqlite:///var/a.db"), Ok(DatabaseUrl::Sqlite("/var/a.db".into())));
-        assert_eq!(DatabaseUrl::parse("sqlite://a.db"), Ok(DatabaseUrl::Sqlite("a.db".into())));
     }
 
     #[test]
     fn anything_else_is_refused() {
-        use InvalidDatabaseUrl::{Empty, Memory, Port, Scheme, Space, SqliteParameters};
+        use InvalidDatabaseUrl::{
+            Empty, Memory, NoParameter, Port, Relative, Scheme, Space, SqliteParameters, Unescaped,
+        };
         for (url, why) in [
             ("mysql://u@h/d", Scheme),
             ("sqlite:a.db", Scheme),
@@ -200,13 +273,42 @@ mod tests {
             ("postgres://", Empty),
             ("sqlite://", Empty),
             ("postgres://u:a b@h/d", Space),
-            ("postgres://u:a/b@h/d", Port),
+            ("postgres://u:a/b@h/d", Unescaped),
+            ("postgres://u:a/b", Port),
+            ("postgres://u:a@b@h/d", Unescaped),
+            ("postgres://u@corp:a@h/d", Unescaped),
+            ("postgres://u:12#a@h/d", Unescaped),
+            ("postgres://u:12/a@h/d", Unescaped),
+            ("postgres://u:12?a=b@h/d", Unescaped),
+            ("postgres://u:a%40b@h/d?sslmode=require&hunter2", NoParameter),
+            ("postgres://u@h/d?a b=1", Space),
+            ("postgres://u@h/d?=1", NoParameter),
+            ("sqlite://a.db", Relative),
             ("sqlite::memory:", Memory),
             ("sqlite://:memory:", Memory),
             ("sqlite:///a.db?mode=memory", SqliteParameters),
         ] {
             assert_eq!(DatabaseUrl::parse(url), Err(why), "{url}");
         }
+    }
+
+    #[test]
+    fn a_parameter_that_the_driver_would_ignore_is_refused_without_its_value() {
+        for (parameter, remedy) in [
+            ("ssl_mode", "did you mean \"sslmode\"?"),
+            ("sslmod", "did you mean \"sslmode\"?"),
+            ("passwrd", "did you mean \"password\"?"),
+            ("connect_timeout", "remove it; the parameters are sslmode, "),
+        ] {
+            let error = DatabaseUrl::parse(&format!("postgres://u@h/d?sslmode=require&{parameter}=hunter2"));
+            let error = error.expect_err("it is unknown");
+            assert_eq!(error, InvalidDatabaseUrl::Parameter(parameter.to_owned()));
+            assert!(error.remedy().starts_with(remedy), "{}", error.remedy());
+            assert!(!format!("{error:?} {error} {}", error.remedy()).contains("hunter2"));
+        }
+        let all = PARAMETERS.iter().chain(&OTHER_PARAMETERS).map(|name| format!("{name}=1")).collect::<Vec<_>>();
+        let all = format!("postgres://u@h/d?options[work_mem]=1&{}", all.join("&"));
+        assert!(DatabaseUrl::parse(&all).is_ok(), "{all}");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::meaning::{self, Base};
 use super::problem::{Problem, Scope};
 use super::settings::Settings;
 use super::typed_job::NamedJob;
+use super::warning;
 use crate::job::{Job, JobName};
 
 /// Reads the main file and the files of `jobs.d` beside it, and tells all that is wrong with them.
@@ -19,14 +20,23 @@ use crate::job::{Job, JobName};
 /// It blocks on the disk, a few milliseconds for hundreds of files. It never fails:
 /// [`Loaded::is_usable`] says whether there is enough to run with.
 pub fn load(path: &Path) -> Loaded {
-    let root = rustix::process::geteuid().is_root();
-    Loading { root, now: Utc::now(), ..Loading::default() }.load(path)
+    Loading::new().load(path)
+}
+
+/// As [`load`], and looks around on this host: whether the password file is fit, and, as warnings,
+/// whether programs and folders are there.
+///
+/// A daemon doesn't do that: what its jobs need may lie on a disk that hangs, or come later.
+pub fn check(path: &Path) -> Loaded {
+    Loading { looks_around: true, ..Loading::new() }.load(path)
 }
 
 /// One loading under way.
 #[derive(Default)]
 struct Loading {
     root: bool,
+    /// Whether this host's files are looked at, and warnings are wanted.
+    looks_around: bool,
     now: DateTime<Utc>,
     /// In the order of reading, the main file first, and how far each can be believed.
     files: Vec<(PathBuf, Trust)>,
@@ -37,14 +47,23 @@ struct Loading {
     /// Where the first job of each name stands.
     names: BTreeMap<JobName, Place>,
     jobs: Vec<(Scope, Job, Digest)>,
+    warnings: Vec<Problem>,
+    locks: warning::Locks,
 }
 
 impl Loading {
+    fn new() -> Self {
+        Self { root: rustix::process::geteuid().is_root(), now: Utc::now(), ..Self::default() }
+    }
+
     fn load(mut self, path: &Path) -> Loaded {
         let Some(main) = self.read(path, Scope::Settings, &MAIN_FILE, MainFile::read) else {
             // A wrong path, as a rule: without its defaults the job files would only give noise.
             return self.finish(None);
         };
+        if self.looks_around {
+            self.problems.extend(warning::unfit_password_file(&main.password_file));
+        }
         self.take_in(&Scope::Settings, &main.jobs, &main.base);
         let folder = path.with_file_name(FOLDER);
         let (job_files, problems) = jobs_folder::list(&folder, self.root);
@@ -92,7 +111,14 @@ impl Loading {
                 self.names.insert(job.name.clone(), job.place.clone());
             }
             match meaning::of(job, base, self.now) {
-                Ok((made, digest)) => self.jobs.push((scope.clone(), made, digest)),
+                Ok((made, digest)) => {
+                    if self.looks_around {
+                        let keys = job.keys.over(&base.defaults);
+                        self.warnings.extend(warning::of_job(&keys));
+                        self.warnings.extend(self.locks.add(&made, keys.lock.typed().map_or(&job.place, |t| &t.place)));
+                    }
+                    self.jobs.push((scope.clone(), made, digest));
+                }
                 Err(problems) => self.problems.extend(problems),
             }
         }
@@ -118,18 +144,27 @@ impl Loading {
             trust_of(problem).is_none_or(|(_, trust)| trust.covers(problem))
                 && (main_is_whole || !problem.rests_on_others)
         });
-        let mut problems = self.syntax;
-        for problem in self.problems {
-            // A fault in [defaults] comes up once for every job.
-            if !problems.contains(&problem) {
-                problems.push(problem);
-            }
-        }
-        let order = |problem: &Problem| self.files.iter().position(|(path, _)| *path == problem.file);
-        problems.sort_by_cached_key(|problem| (order(problem), problem.position));
+        let files = &self.files;
+        let order = |problem: &Problem| files.iter().position(|(path, _)| *path == problem.file);
+        let in_order = |found: &mut Vec<Problem>| found.sort_by_cached_key(|one| (order(one), one.position));
+        let mut problems = once_each(self.syntax.into_iter().chain(self.problems));
+        in_order(&mut problems);
+        let mut warnings = once_each(self.warnings);
+        in_order(&mut warnings);
         let left_out = |scope: &Scope| problems.iter().any(|problem| problem.scope.holds(scope));
         self.jobs.retain(|(scope, ..)| !left_out(scope));
         let jobs = self.jobs.into_iter().map(|(_, job, digest)| (job, digest)).collect();
-        Loaded::new(settings.filter(|_| main_is_whole), jobs, problems)
+        Loaded::new(settings.filter(|_| main_is_whole), jobs, problems, warnings)
     }
+}
+
+/// A fault in `[defaults]` comes up once for every job.
+fn once_each(found: impl IntoIterator<Item = Problem>) -> Vec<Problem> {
+    let mut told = Vec::new();
+    for problem in found {
+        if !told.contains(&problem) {
+            told.push(problem);
+        }
+    }
+    told
 }

@@ -17,20 +17,27 @@ pub struct Loaded {
     pub jobs: Vec<Job>,
     /// All that is wrong, in the order of the files and of their lines.
     pub problems: Vec<Problem>,
+    /// What may be wrong on this host; only a check-up looks for it.
+    pub warnings: Vec<Problem>,
     digests: BTreeMap<JobName, Digest>,
 }
 
 impl Loaded {
-    pub(super) fn new(settings: Option<Settings>, jobs: Vec<(Job, Digest)>, problems: Vec<Problem>) -> Self {
+    pub(super) fn new(
+        settings: Option<Settings>,
+        jobs: Vec<(Job, Digest)>,
+        problems: Vec<Problem>,
+        warnings: Vec<Problem>,
+    ) -> Self {
         let digests = jobs.iter().map(|(job, digest)| (job.name.clone(), *digest)).collect();
         let mut jobs: Vec<Job> = jobs.into_iter().map(|(job, _)| job).collect();
         jobs.sort_by(|a, b| a.name.cmp(&b.name));
-        Self { settings, jobs, problems, digests }
+        Self { settings, jobs, problems, warnings, digests }
     }
 
     /// Whether a daemon can run with it: nothing is wrong with the main file, and there is a job.
     ///
-    /// Problems of job files may remain; a check-up refuses those too.
+    /// Problems of job files may remain; a check-up and a reload refuse those too.
     pub fn is_usable(&self) -> bool {
         let fatal = self.problems.iter().any(|problem| problem.scope == Scope::Settings);
         !fatal && self.settings.is_some() && !self.jobs.is_empty()

@@ -1,3 +1,4 @@
+use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono_tz::Tz;
@@ -32,6 +33,8 @@ pub struct MainFile {
     pub settings: Option<Settings>,
     /// What jobs are laid over.
     pub base: Base,
+    /// Where `password_file` stands, for a look at it.
+    pub password_file: Field<PathBuf>,
     /// The jobs in it.
     pub jobs: Vec<NamedJob>,
 }
@@ -39,20 +42,21 @@ pub struct MainFile {
 impl MainFile {
     /// Reads all tables.
     pub fn read(top: &mut Section<'_>) -> Self {
-        let database = top.section("database", &DATABASE, read_database).flatten();
+        let (database, password_file) = top.section("database", &DATABASE, read_database).unzip();
         let (daemon, zone) = top.section("daemon", &DAEMON, read_daemon).unzip();
         let (lock, lock_keys) = top.section("lock", &LOCK, read_lock).unzip();
         let history = top.section("history", &HISTORY, read_history);
         let log = top.section("log", &LOG, read_log);
         let settings = top.is_clean().then(|| {
-            let (database, daemon, lock) = (database?, daemon.flatten()?, lock.flatten()?);
+            let (database, daemon, lock) = (database.flatten()?, daemon.flatten()?, lock.flatten()?);
             Some(Settings { database, daemon, lock, history: history?, log: log? })
         });
         let lock_keys = lock_keys.unwrap_or_default();
         let defaults = top.section("defaults", &JOB, |section| read_defaults(section, &lock_keys)).unwrap_or_default();
         let timing = defaults.timing.over(&lock_keys);
         let base = Base { timing, defaults, zone: zone.unwrap_or_default() };
-        Self { settings: settings.flatten(), base, jobs: read_jobs(top) }
+        let password_file = password_file.unwrap_or_default();
+        Self { settings: settings.flatten(), base, password_file, jobs: read_jobs(top) }
     }
 }
 
@@ -63,7 +67,7 @@ pub fn read_jobs(top: &mut Section<'_>) -> Vec<NamedJob> {
     jobs
 }
 
-fn read_database(section: &mut Section<'_>) -> Option<DatabaseSettings> {
+fn read_database(section: &mut Section<'_>) -> (Option<DatabaseSettings>, Field<PathBuf>) {
     let url = section.field("url", read_url);
     let password_file = section.field("password_file", Value::absolute_path);
     let pooler = section.field("pooler", Value::boolean);
@@ -86,14 +90,15 @@ fn read_database(section: &mut Section<'_>) -> Option<DatabaseSettings> {
             section.push(place.problem("means nothing with SQLite", "remove it").resting_on_others());
         }
     }
-    Some(DatabaseSettings {
-        url: url.value()?,
+    let settings = url.value().map(|url| DatabaseSettings {
+        url,
         password_file: password_file.value(),
         pooler: pooler.value_or(false),
         direct_url: direct_url.value(),
         migrate: migrate.value_or(Migrate::Auto),
         max_connections: max_connections.value_or(LEAST_CONNECTIONS),
-    })
+    });
+    (settings, password_file)
 }
 
 fn read_url(value: &Value<'_>) -> Result<DatabaseUrl, Refused> {

@@ -22,8 +22,8 @@
 //! - a [`Digest`] is what a job says, made short, so that hosts with different files are noticed.
 //!
 //! # What it does not do
-//! It keeps no last good copy, opens no database, and looks up no program, user or password: a file
-//! that passes here can still fail on a host.
+//! It keeps no last good copy, opens no database and looks up no user; programs, folders and the
+//! password file are looked at by [`check`] alone. A file that passes here can still fail on a host.
 
 mod catch_up;
 mod database_url;
@@ -36,17 +36,20 @@ mod loaded;
 mod locate;
 mod main_file;
 mod meaning;
+mod password_file;
 mod problem;
 mod settings;
 mod ticking;
 mod timing;
 mod typed_job;
+mod warning;
 
 pub use database_url::{DatabaseUrl, InvalidDatabaseUrl, PostgresUrl};
 pub use digest::Digest;
-pub use load::load;
+pub use load::{check, load};
 pub use loaded::Loaded;
 pub use locate::{DEFAULT_PATH, VARIABLE, locate};
+pub use password_file::{UnfitPasswordFile, read_password};
 pub use problem::{Position, Problem, Scope};
 pub use settings::{
     DaemonSettings, DatabaseSettings, Drain, HistorySettings, InvalidLabel, Label, LogFormat, LogLevel, LogSettings,

@@ -2,11 +2,16 @@ use std::time::Duration;
 
 use super::{event, human, ms};
 
+/// A number with its noun.
+fn counted(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
 /// The daemon ticks.
 pub fn daemon_started(version: &str, jobs: usize, database: &str, schedule_digest: &str) {
     event!(info, "daemon.started", {
         version, jobs, database, schedule_digest,
-    }, "cronlatch {version} started with {jobs} jobs on {database}");
+    }, "cronlatch {version} started with {} on {database}", counted(jobs, "job"));
 }
 
 /// A task of the daemon panicked: a bug.
@@ -16,14 +21,21 @@ pub fn daemon_panicked(what: &str) {
 
 /// A new schedule is in use.
 pub fn daemon_reloaded(jobs: usize, schedule_digest: &str) {
-    event!(info, "daemon.reloaded", { jobs, schedule_digest, }, "the schedule was read again: {jobs} jobs");
+    event!(info, "daemon.reloaded", { jobs, schedule_digest, }, "the schedule was read again: {}", counted(jobs, "job"));
 }
 
 /// The schedule was read again and is not fit; the old one stays in use.
 pub fn daemon_reload_refused(problems: usize) {
     event!(error, "daemon.reload_refused", {
         problems,
-    }, "the schedule on disk has {problems} problems; the one in use stays: run `cronlatch check`");
+    }, "the schedule on disk has {}; the one in use stays: run `cronlatch check`", counted(problems, "problem"));
+}
+
+/// The schedule was read again, and holds settings that differ from those in use.
+pub fn daemon_reload_ignored(sections: &str) {
+    event!(warn, "daemon.reload_ignored", {
+        sections,
+    }, "what changed in {sections} needs a restart of the daemon; until then the old settings are in use");
 }
 
 /// One problem of a schedule.
@@ -53,14 +65,14 @@ pub fn daemon_draining(signal: &str, running: usize, drain: Option<Duration>) {
 
 /// All is over.
 pub fn daemon_stopped(left: usize) {
-    event!(info, "daemon.stopped", { left, }, "stopped, {left} runs left unfinished");
+    event!(info, "daemon.stopped", { left, }, "stopped, {} left unfinished", counted(left, "run"));
 }
 
 /// What the daemon is at, asked for by a signal.
 pub fn daemon_state(running: usize, queued: usize, live_hosts: usize, database: &str, offset_ms: Option<i64>) {
     event!(info, "daemon.state", {
         running, queued, live_hosts, database, clock_offset_ms = offset_ms,
-    }, "{running} running, {queued} jobs queued, {live_hosts} live daemons, database {database}");
+    }, "{running} running, {} queued, {} live, database {database}", counted(queued, "job"), counted(live_hosts, "daemon"));
 }
 
 /// This host's wall clock differs from the database's by a second or more.

@@ -20,8 +20,8 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use crate::clock::human;
 
 pub use daemon::{
-    clock_skewed, clock_stepped, daemon_draining, daemon_panicked, daemon_reload_refused, daemon_reloaded,
-    daemon_started, daemon_state, daemon_stopped, database_lost, database_recovered, host_duplicated,
+    clock_skewed, clock_stepped, daemon_draining, daemon_panicked, daemon_reload_ignored, daemon_reload_refused,
+    daemon_reloaded, daemon_started, daemon_state, daemon_stopped, database_lost, database_recovered, host_duplicated,
     schedule_disagreement, schedule_problem,
 };
 pub use lock::{

@@ -24,7 +24,7 @@ pub enum Location {
     },
     /// A file on a local file system.
     Sqlite {
-        /// The file; made if missing.
+        /// The file; made if missing and [`OpenOptions::create`] says so.
         path: PathBuf,
     },
 }
@@ -43,6 +43,8 @@ impl fmt::Debug for Location {
 pub struct OpenOptions {
     /// Where the tables are.
     pub location: Location,
+    /// Whether a missing file of SQLite is made.
+    pub create: bool,
     /// How many connections this process may have, the heartbeat's own included; at least 2.
     pub max_connections: u32,
     /// How long a call may take, the wait for a connection included.

@@ -66,9 +66,7 @@ impl Log {
 /// # Errors
 /// [`LogError`] for an unknown level, or when called twice.
 pub fn start(format: LogFormat, level: &str) -> Result<Log, LogError> {
-    let filter = EnvFilter::builder()
-        .parse(directives(level))
-        .map_err(|source| LogError::Level { level: level.to_owned(), source })?;
+    let filter = filter(level)?;
     let (writer, guard) = NonBlockingBuilder::default().buffered_lines_limit(QUEUED_LINES).finish(io::stderr());
     let dropped = writer.error_counter();
     let terminal = io::stderr().is_terminal();
@@ -86,12 +84,16 @@ pub fn start(format: LogFormat, level: &str) -> Result<Log, LogError> {
     Ok(Log { dropped, guard })
 }
 
-/// Down to `info` only events are logged: the driver would add the database's notices.
-fn directives(level: &str) -> String {
-    match level {
-        "error" | "warn" | "info" => format!("{level},sqlx=off"),
-        other => other.to_owned(),
-    }
+/// Without the driver's lines: they hold statements, notices, and parameters of URLs.
+fn filter(level: &str) -> Result<EnvFilter, LogError> {
+    let directives = format!("{level},sqlx=off");
+    EnvFilter::builder().parse(directives).map_err(|source| LogError::Level { level: level.to_owned(), source })
+}
+
+/// Whether colours are wanted, on a terminal or elsewhere (<https://no-color.org>).
+pub fn colours(is_terminal: bool) -> bool {
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    is_terminal && !no_color && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
 fn start_json(filter: EnvFilter, writer: NonBlocking) -> Result<(), LogError> {
@@ -109,11 +111,10 @@ fn start_json(filter: EnvFilter, writer: NonBlocking) -> Result<(), LogError> {
 }
 
 fn start_text(filter: EnvFilter, writer: NonBlocking, terminal: bool) -> Result<(), LogError> {
-    let colours = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     // Fields as people read them: what the sentence doesn't say, without the names of this host.
     let fields = debug_fn(text_field);
     tracing_subscriber::fmt()
-        .with_ansi(colours)
+        .with_ansi(colours(terminal))
         .with_target(false)
         .with_timer(timer())
         .fmt_fields(fields)
@@ -138,5 +139,32 @@ fn text_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) ->
             let simple = !plain.contains(|c: char| c.is_whitespace() || matches!(c, '"' | '\\' | '='));
             write!(writer, " {name}={}", if simple { plain } else { &text })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[test]
+    fn the_drivers_own_lines_are_left_out_at_every_level() {
+        for level in ["trace", "sqlx=debug", "info,sqlx=warn"] {
+            let (reader, writer) = io::pipe().unwrap();
+            let subscriber = tracing_subscriber::fmt()
+                .with_env_filter(filter(level).unwrap())
+                .with_writer(Mutex::new(writer))
+                .finish();
+            tracing::subscriber::with_default(subscriber, || {
+                tracing::warn!(target: "sqlx_postgres::options::parse", "hunter2");
+                tracing::error!(target: "sqlx::query", "hunter2");
+                tracing::error!(target: "cronlatch::events", "kept if asked for");
+            });
+            let said = io::read_to_string(reader).unwrap();
+            assert!(!said.contains("hunter2"), "{level}: {said}");
+            assert_eq!(said.contains("kept"), level != "sqlx=debug", "{level}: {said}");
+        }
+        assert!(filter("info=loud").is_err());
     }
 }

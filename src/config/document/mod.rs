@@ -15,6 +15,6 @@ pub use field::{Field, Typed};
 pub use keys::{ALL, DAEMON, DATABASE, HISTORY, JOB, JOB_FILE, Keys, LOCK, LOG, MAIN_FILE};
 pub use place::Place;
 pub use section::Section;
-pub use source::{Source, too_open};
+pub use source::{Source, unsafe_as_root};
 pub use syntax::{Trust, parse};
 pub use value::{Refused, Value, all};

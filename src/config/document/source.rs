@@ -1,8 +1,10 @@
-use std::fs::{self, File};
+use std::fs::{self, Metadata};
 use std::io::{self, Read};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+
+use rustix::fs::OFlags;
 
 use crate::config::problem::{Position, Problem, Scope};
 
@@ -25,14 +27,14 @@ impl Source {
     /// so that everything is told at once.
     pub fn read(path: &Path, scope: Scope, root: bool) -> (Option<Rc<Self>>, Vec<Problem>) {
         let problem = |wrong: String, remedy: &str| Problem::of_file(scope.clone(), path.to_owned(), wrong, remedy);
-        let (mode, bytes) = match read_bytes(path, &scope) {
+        let (metadata, bytes) = match read_bytes(path) {
             Ok(read) => read,
             Err(error) => {
                 let refused = problem(format!("can't be read: {error}"), remedy_of(error.kind(), &scope));
                 return (None, vec![refused]);
             }
         };
-        let mut problems: Vec<Problem> = too_open(path, &scope, mode, root).into_iter().collect();
+        let mut problems = if root { unsafe_as_root(path, &scope, &metadata) } else { Vec::new() };
         if bytes.len() as u64 > Self::MAX_BYTES {
             problems.push(problem("is larger than 16 MiB".to_owned(), "name a schedule file"));
             return (None, problems);
@@ -54,13 +56,25 @@ impl Source {
     }
 }
 
-/// As root, refuses what others could change: whoever writes the file decides what root runs.
-pub fn too_open(path: &Path, scope: &Scope, mode: u32, root: bool) -> Option<Problem> {
+/// What root must not run: whoever owns or writes the file decides what that is.
+pub fn unsafe_as_root(path: &Path, scope: &Scope, metadata: &Metadata) -> Vec<Problem> {
+    let problem = |wrong: String, command: &str| {
+        let remedy = format!("{command} {}", path.display());
+        Problem::of_file(scope.clone(), path.to_owned(), wrong, remedy)
+    };
+    let owned = foreign(metadata.uid()).map(|wrong| problem(wrong, "chown root"));
+    let open = too_open(metadata.mode()).map(|wrong| problem(wrong, "chmod go-w"));
+    owned.into_iter().chain(open).collect()
+}
+
+fn foreign(uid: u32) -> Option<String> {
+    (uid != 0).then(|| format!("owned by user {uid}, and its jobs would run as root"))
+}
+
+fn too_open(mode: u32) -> Option<String> {
     const GROUP_OR_OTHERS: u32 = 0o022;
-    (root && mode & GROUP_OR_OTHERS != 0).then(|| {
-        let wrong =
-            format!("writable by others than its owner (mode {:04o}), and its jobs would run as root", mode & 0o7777);
-        Problem::of_file(scope.clone(), path.to_owned(), wrong, format!("chmod go-w {}", path.display()))
+    (mode & GROUP_OR_OTHERS != 0).then(|| {
+        format!("writable by others than its owner (mode {:04o}), and its jobs would run as root", mode & 0o7777)
     })
 }
 
@@ -72,18 +86,18 @@ fn position(before: &[u8]) -> Position {
     Position { line, column }
 }
 
-/// The mode, taken from the descriptor that is read and not from a name that can change, and the bytes.
-fn read_bytes(path: &Path, scope: &Scope) -> io::Result<(u32, Vec<u8>)> {
-    // Opening a named pipe would wait for a writer for ever. The main file may be one
-    // (`--config <(generate)`): whoever started the command chose it.
-    if *scope != Scope::Settings && !fs::metadata(path)?.is_file() {
+/// The metadata, taken from the descriptor that is read and not from a name that can change, and the bytes.
+fn read_bytes(path: &Path) -> io::Result<(Metadata, Vec<u8>)> {
+    // Without it, opening a named pipe waits for a writer for ever. Regular files don't heed it.
+    let nonblock = i32::try_from(OFlags::NONBLOCK.bits()).expect("a flag of open(2) is an int");
+    let file = fs::OpenOptions::new().read(true).custom_flags(nonblock).open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
-    let file = File::open(path)?;
-    let mode = file.metadata()?.permissions().mode();
     let mut bytes = Vec::new();
     file.take(Source::MAX_BYTES + 1).read_to_end(&mut bytes)?;
-    Ok((mode, bytes))
+    Ok((metadata, bytes))
 }
 
 fn remedy_of(kind: io::ErrorKind, scope: &Scope) -> &'static str {
@@ -107,9 +121,9 @@ mod tests {
     }
 
     #[test]
-    fn only_root_minds_a_file_that_others_can_write() {
-        let judge = |mode, root| too_open(Path::new("a.toml"), &Scope::Settings, mode, root).is_some();
-        assert!(judge(0o100664, true) && judge(0o100646, true));
-        assert!(!judge(0o100664, false) && !judge(0o100644, true) && !judge(0o100600, true));
+    fn a_file_that_others_own_or_write_is_not_for_root() {
+        assert!(too_open(0o100664).is_some() && too_open(0o100646).is_some());
+        assert!(too_open(0o100644).is_none() && too_open(0o100600).is_none());
+        assert!(foreign(1000).is_some_and(|wrong| wrong.contains("1000")) && foreign(0).is_none());
     }
 }

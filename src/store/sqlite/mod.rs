@@ -45,7 +45,7 @@ impl SqliteStore {
         let connect = |timeout: std::time::Duration| {
             SqliteConnectOptions::new()
                 .filename(path)
-                .create_if_missing(true)
+                .create_if_missing(options.create)
                 .disable_statement_logging()
                 .journal_mode(SqliteJournalMode::Wal)
                 .synchronous(SqliteSynchronous::Full)

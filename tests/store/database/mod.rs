@@ -59,6 +59,7 @@ impl TestDb {
     pub fn store_with(&self, change: impl FnOnce(&mut OpenOptions)) -> SharedStore {
         let mut options = OpenOptions {
             location: self.location(),
+            create: true,
             max_connections: 3,
             call_timeout: Duration::from_secs(20),
             heartbeat_timeout: Duration::from_secs(20),

@@ -93,6 +93,7 @@ impl PostgresDatabase {
 fn options(location: Location) -> OpenOptions {
     OpenOptions {
         location,
+        create: true,
         max_connections: 2,
         call_timeout: std::time::Duration::from_secs(20),
         heartbeat_timeout: std::time::Duration::from_secs(20),
