@@ -31,8 +31,15 @@ fn host_behind(pooled: &str, direct: &str) -> SharedStore {
         direct_url: Some(direct.to_owned()),
     };
     let application = "cronlatch test".to_owned();
-    open(&OpenOptions { location, max_connections: 3, call_timeout: TIMEOUT, heartbeat_timeout: TIMEOUT, application })
-        .unwrap()
+    open(&OpenOptions {
+        location,
+        create: false,
+        max_connections: 3,
+        call_timeout: TIMEOUT,
+        heartbeat_timeout: TIMEOUT,
+        application,
+    })
+    .unwrap()
 }
 
 fn claim(host: &HostName, instance: InstanceId, number: u32) -> Claim {
