@@ -1,6 +1,8 @@
 //! Through a stock pgbouncer in transaction mode: no statement of one host meets the session of
 //! another's.
 
+#![allow(clippy::unwrap_used, reason = "a test says by its panic what went wrong")]
+
 mod support;
 
 use std::sync::Arc;
