@@ -83,7 +83,7 @@ fn piped_tables_have_one_line_a_row_and_one_run_is_shown_whole() {
     assert_eq!(locks[0]["job"], "slow");
 
     let shown = ask(&config, &["runs", "show", &ended.id]).stdout;
-    for part in [&ended.id, LONG_NAME, &at, "failed", "exit code 3", "job:", "first\nlast\u{fffd}[2J\n"] {
+    for part in [&ended.id, LONG_NAME, &at, "failed", "exit code 3", "job:", "first\nlast\\u{1b}[2J\n"] {
         assert!(shown.contains(part), "{part} is missing in:\n{shown}");
     }
     let shown = ask(&config, &["runs", "show", &held_off.id]).stdout;

@@ -13,13 +13,13 @@ use crate::lock::Resource;
 use crate::store::{LockRow, SharedStore, StoreError};
 
 const COLUMNS: [Column<'static>; 7] = [
-    ("lock", Fit::Wraps),
-    ("job", Fit::Wraps),
-    ("host", Fit::Wraps),
-    ("token", Fit::Whole),
-    ("held", Fit::Whole),
-    ("left", Fit::Whole),
-    ("heartbeat", Fit::Whole),
+    ("LOCK", Fit::Wraps),
+    ("JOB", Fit::Wraps),
+    ("HOST", Fit::Wraps),
+    ("TOKEN", Fit::Whole),
+    ("HELD", Fit::Whole),
+    ("LEFT", Fit::Whole),
+    ("HEARTBEAT", Fit::Whole),
 ];
 
 #[derive(Args, Debug)]

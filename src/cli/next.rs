@@ -69,9 +69,9 @@ impl Next {
         if ticks.is_empty() {
             return print("nothing is scheduled\n");
         }
-        let at = zone_of_all(&ticks).map_or_else(|| "at".to_owned(), |zone| format!("at ({zone})"));
-        let job: Option<Column<'_>> = self.expr.is_none().then_some(("job", Fit::Wraps));
-        let columns: Vec<_> = job.into_iter().chain([(at.as_str(), Fit::Whole), ("that is", Fit::Whole)]).collect();
+        let at = zone_of_all(&ticks).map_or_else(|| "AT".to_owned(), |zone| format!("AT ({zone})"));
+        let job: Option<Column<'_>> = self.expr.is_none().then_some(("JOB", Fit::Wraps));
+        let columns: Vec<_> = job.into_iter().chain([(at.as_str(), Fit::Whole), ("THAT IS", Fit::Whole)]).collect();
         let cells = |tick: Tick| {
             let shown = vec![tick.local, when::relative(tick.at, now)];
             tick.name.into_iter().chain(shown).collect()

@@ -42,14 +42,14 @@ enum RunsCommand {
 }
 
 const COLUMNS: [Column<'static>; 8] = [
-    ("job", Fit::Wraps),
-    ("scheduled", Fit::Whole),
-    ("ago", Fit::Whole),
-    ("state", Fit::Whole),
-    ("host", Fit::Wraps),
-    ("took", Fit::Whole),
-    ("why", Fit::Wraps),
-    ("id", Fit::IfRoom),
+    ("JOB", Fit::Wraps),
+    ("SCHEDULED", Fit::Whole),
+    ("AGO", Fit::Whole),
+    ("STATE", Fit::Whole),
+    ("HOST", Fit::Wraps),
+    ("TOOK", Fit::Whole),
+    ("WHY", Fit::Wraps),
+    ("ID", Fit::IfRoom),
 ];
 
 impl Runs {

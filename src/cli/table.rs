@@ -50,7 +50,7 @@ fn joined(lines: &[String]) -> String {
 
 fn lay_out(columns: &[Column<'_>], rows: &[Vec<String>], width: Option<usize>) -> Vec<String> {
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(columns.iter().map(|(heading, _)| heading.to_uppercase()));
+    table.load_style(presets::NOTHING).set_header(columns.iter().map(|(heading, _)| *heading));
     table.set_content_arrangement(ContentArrangement::Disabled);
     if let Some(width) = width {
         table.set_content_arrangement(ContentArrangement::Dynamic);
@@ -83,11 +83,11 @@ mod tests {
     use super::*;
 
     const COLUMNS: [Column<'static>; 5] = [
-        ("job", Fit::Wraps),
-        ("scheduled", Fit::Whole),
-        ("state", Fit::Whole),
-        ("why", Fit::Wraps),
-        ("id", Fit::IfRoom),
+        ("JOB", Fit::Wraps),
+        ("SCHEDULED", Fit::Whole),
+        ("STATE", Fit::Whole),
+        ("WHY", Fit::Wraps),
+        ("ID", Fit::IfRoom),
     ];
     const AT: &str = "2026-12-02 10:18:00Z";
     const ID: &str = "019341f2-0000-7000-8000-000000000000";
