@@ -40,7 +40,7 @@ use crate::clock::DatabaseClock;
 use crate::events;
 use crate::fleet::{HostName, InstanceId};
 use crate::lease::Keeper;
-use crate::run::{Runner, Stop};
+use crate::run::{Exhaustion, Runner, Stop};
 use crate::shim::{Spawner, User};
 use crate::store::{SharedStore, StoreError};
 use catch_up::Unsettled;
@@ -153,6 +153,7 @@ impl Daemon {
             store: store.clone(),
             keeper: keeper.handle(),
             spawner: Spawner::start().map_err(DaemonError::Spawner)?,
+            exhaustion: Exhaustion::default(),
             clock: clock.clone(),
             stop: stop.subscribe(),
         };

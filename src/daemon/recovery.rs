@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::Shared;
-use crate::events::{self, RunLabel};
+use crate::events::{self, AfterLoss, RunLabel};
 use crate::store::{LostRun, OverdueRun};
 use crate::trigger::{RunState, SkipReason};
 
@@ -35,7 +35,7 @@ fn say_lost(lost: &LostRun) {
         lock: &lost.resource,
         token: Some(lost.token),
     };
-    events::run_lost(label, &lost.host, "lease_expired", lost.rerun);
+    events::run_lost(label, &lost.host, "lease_expired", lost.rerun.map_or(AfterLoss::NotRerun, AfterLoss::Rerun));
 }
 
 fn say_overdue(overdue: &OverdueRun) {
