@@ -51,6 +51,8 @@ CREATE TABLE runs (
     reason            text,
     blocked_by        uuid,
     start_deadline_ms bigint      NOT NULL,
+    -- Until when it may wait for a host, however often it is given back.
+    start_by          timestamptz NOT NULL,
     reruns_left       integer     NOT NULL DEFAULT 0,
     cpu_ms            bigint,
     memory_peak_kib   bigint,
@@ -279,13 +281,14 @@ END $$;
 
 -- The answer of a claim.
 CREATE TYPE cronlatch_claim_v1 AS (
-    outcome    text,          -- granted, already_claimed, held, too_early, paused, forgotten
+    outcome    text,          -- granted, already_claimed, held, too_early, too_late, paused, forgotten, settled
     run        uuid,          -- already_claimed: which
     host       text,          -- already_claimed: whose
     state      text,          -- already_claimed, held: where the run is now
     reason     text,          -- held: why
     wait_until timestamptz,   -- held: until when it waits
     early_ms   bigint,        -- too_early: by how much
+    read_at    timestamptz,   -- too_late: what the clock said
     lock       cronlatch_grant_v1
 );
 
@@ -294,8 +297,8 @@ CREATE TYPE cronlatch_claim_v1 AS (
 CREATE FUNCTION cronlatch_claim_v1(
     p_run uuid, p_job text, p_scheduled_at timestamptz, p_target text, p_origin text, p_attempt integer,
     p_trigger text, p_host text, p_instance uuid, p_owner text, p_public_owner text, p_resource text,
-    p_ttl_ms bigint, p_expected_now timestamptz, p_wait_ms bigint, p_start_deadline_ms bigint,
-    p_reruns_left integer
+    p_ttl_ms bigint, p_expected_now timestamptz, p_give_up_at timestamptz, p_wait_ms bigint,
+    p_start_deadline_ms bigint, p_reruns_left integer
 ) RETURNS cronlatch_claim_v1 LANGUAGE plpgsql AS $$
 DECLARE
     c cronlatch_claim_v1;
@@ -310,25 +313,41 @@ BEGIN
         c.outcome := 'too_early';
         RETURN c;
     END IF;
-    SELECT * INTO j FROM jobs WHERE name = p_job;
-    IF j.pruned_through >= p_scheduled_at THEN
-        c.outcome := 'forgotten';
-        RETURN c;
-    END IF;
-    IF j.paused AND (j.paused_until IS NULL OR j.paused_until > t) THEN
-        c.outcome := 'paused';
-        RETURN c;
-    END IF;
-
     -- One claim of a job at a time: hosts that disagree about its lock would not see one another's
-    -- run before it is committed. Held to the end of the transaction, never by the session.
-    PERFORM pg_advisory_xact_lock(hashtextextended(p_job, 0));
+    -- run before it is committed, nor would catch-up. Held to the end of the transaction, never by
+    -- the session. The first key keeps it apart from other users of such locks.
+    PERFORM pg_advisory_xact_lock(1668246382, hashtext(p_job));
+    t := cronlatch_now_v1();
+    SELECT * INTO j FROM jobs WHERE name = p_job;
+    IF NOT EXISTS (SELECT FROM runs WHERE job = p_job AND scheduled_at = p_scheduled_at AND target = p_target
+                   AND origin = p_origin AND attempt = p_attempt) THEN
+        -- A request that lay on its way until nobody waits for its answer grants nothing.
+        IF p_give_up_at < t THEN
+            c.outcome := 'too_late';
+            c.read_at := t;
+            RETURN c;
+        END IF;
+        IF j.pruned_through >= p_scheduled_at THEN
+            c.outcome := 'forgotten';
+            RETURN c;
+        END IF;
+        IF j.paused AND (j.paused_until IS NULL OR j.paused_until > t) THEN
+            c.outcome := 'paused';
+            RETURN c;
+        END IF;
+        IF p_trigger = 'schedule' AND p_origin = 'schedule' AND p_target = ''
+           AND j.caught_up_through >= p_scheduled_at THEN
+            c.outcome := 'settled';
+            RETURN c;
+        END IF;
+    END IF;
 
     -- Whoever inserts the row has the trigger; a loser waits for the winner's commit here.
     INSERT INTO runs (id, job, scheduled_at, target, origin, attempt, trigger, state, created_at, host, instance,
-                      owner, resource, start_deadline_ms, reruns_left)
+                      owner, resource, start_deadline_ms, start_by, reruns_left)
     VALUES (p_run, p_job, p_scheduled_at, p_target, p_origin, p_attempt, p_trigger, 'claimed', t, p_host, p_instance,
-            p_public_owner, p_resource, p_start_deadline_ms, p_reruns_left)
+            p_public_owner, p_resource, p_start_deadline_ms, t + p_start_deadline_ms * interval '1 millisecond',
+            p_reruns_left)
     ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN
         SELECT * INTO r FROM runs
@@ -404,7 +423,7 @@ END $$;
 -- Takes a waiting run with its lock. While the lock is held it only reads.
 CREATE FUNCTION cronlatch_take_v1(
     p_run uuid, p_host text, p_instance uuid, p_owner text, p_public_owner text, p_resource text,
-    p_ttl_ms bigint, p_expected_now timestamptz
+    p_ttl_ms bigint, p_expected_now timestamptz, p_give_up_at timestamptz
 ) RETURNS cronlatch_claim_v1 LANGUAGE plpgsql AS $$
 DECLARE
     c cronlatch_claim_v1;
@@ -436,7 +455,12 @@ BEGIN
         c.outcome := 'not_now';
         RETURN c;
     END IF;
-    PERFORM pg_advisory_xact_lock(hashtextextended(r.job, 0));
+    PERFORM pg_advisory_xact_lock(1668246382, hashtext(r.job));
+    IF p_give_up_at < cronlatch_now_v1() THEN
+        c.outcome := 'too_late';
+        c.read_at := cronlatch_now_v1();
+        RETURN c;
+    END IF;
     g := cronlatch_other_run_v1(r.job, r.target, p_resource);
     IF g.outcome IS NULL THEN
         SELECT 'held', l.resource, l.owner, l.token, l.acquired_at, l.expires_at, cronlatch_now_v1(), o.id
@@ -486,9 +510,10 @@ DECLARE
     t timestamptz := cronlatch_now_v1();
 BEGIN
     INSERT INTO runs (id, job, scheduled_at, target, origin, attempt, trigger, state, reason, created_at, wait_until,
-                      resource, start_deadline_ms, reruns_left)
+                      resource, start_deadline_ms, start_by, reruns_left)
     SELECT p_rerun, r.job, r.scheduled_at, r.target, r.origin, r.attempt + 1, 'rerun', 'waiting', 'rerun', t,
-           t + r.start_deadline_ms * interval '1 millisecond', r.resource, r.start_deadline_ms, r.reruns_left - 1
+           t + r.start_deadline_ms * interval '1 millisecond', r.resource, r.start_deadline_ms,
+           t + r.start_deadline_ms * interval '1 millisecond', r.reruns_left - 1
     FROM runs r WHERE r.id = p_lost AND r.reruns_left > 0
     ON CONFLICT DO NOTHING;
     RETURN FOUND;
@@ -497,8 +522,8 @@ END $$;
 -- Records how a run ended, also if it was counted as lost meanwhile, and frees its lock.
 CREATE FUNCTION cronlatch_finish_v1(
     p_run uuid, p_owner text, p_public_owner text, p_resource text, p_token bigint, p_state text,
-    p_exit_code integer, p_signal integer, p_reason text, p_started_at timestamptz, p_output_tail text,
-    p_rerun uuid,
+    p_exit_code integer, p_signal integer, p_reason text, p_started_at timestamptz, p_finished_at timestamptz,
+    p_output_tail text, p_rerun uuid,
     OUT recorded boolean, OUT lock text
 ) LANGUAGE plpgsql AS $$
 DECLARE
@@ -513,14 +538,22 @@ BEGIN
     recorded := FOUND AND (r.state IN ('claimed', 'running', 'lost') OR r.state = p_state);
     IF recorded AND r.state IN ('claimed', 'running', 'lost') THEN
         UPDATE runs
-        SET state = p_state, exit_code = p_exit_code, signal = p_signal, reason = p_reason, finished_at = t,
+        SET state = p_state, exit_code = p_exit_code, signal = p_signal, reason = p_reason,
+            finished_at = p_finished_at,
             started_at = coalesce(r.started_at, p_started_at), output_tail = p_output_tail
         WHERE id = p_run;
+        -- Figures for people: a row that somebody has locked is passed by, no end of a run waits for it.
         UPDATE jobs
         SET last_run_at = greatest(last_run_at, r.scheduled_at),
             last_success_at = CASE WHEN p_state = 'succeeded' THEN greatest(last_success_at, r.scheduled_at)
                                    ELSE last_success_at END
-        WHERE name = r.job;
+        WHERE name IN (SELECT name FROM jobs WHERE name = r.job FOR NO KEY UPDATE SKIP LOCKED);
+        IF r.state = 'lost' AND p_state = 'succeeded' THEN
+            -- A late success: what waits to be run again in its place is not needed.
+            UPDATE runs SET state = 'cancelled', reason = 'late_success', finished_at = t
+            WHERE job = r.job AND scheduled_at = r.scheduled_at AND target = r.target AND origin = r.origin
+              AND attempt > r.attempt AND state = 'waiting' AND reason = 'rerun';
+        END IF;
         IF p_state = 'lost' AND r.state <> 'lost' THEN
             PERFORM cronlatch_rerun_v1(p_run, p_rerun);
         END IF;
@@ -546,7 +579,7 @@ BEGIN
     PERFORM set_config('lock_timeout', '500ms', true);
     UPDATE runs
     SET state = 'waiting', reason = p_reason, owner = NULL, host = NULL, instance = NULL, token = NULL,
-        claimed_at = NULL, wait_until = cronlatch_now_v1() + start_deadline_ms * interval '1 millisecond'
+        claimed_at = NULL, wait_until = start_by
     WHERE id = p_run AND owner = p_public_owner AND token = p_token AND state = 'claimed';
     given := FOUND;
     IF given THEN
@@ -554,4 +587,148 @@ BEGIN
         WHERE resource = p_resource AND owner = p_owner AND token = p_token AND released_at IS NULL;
     END IF;
     RETURN given;
+END $$;
+
+-- Marks one run lost whose lock is not live, and frees that. The clock is read under the lock's row
+-- lock: a renewal that came before it keeps the run.
+CREATE FUNCTION cronlatch_lose_v1(p_run uuid, p_rerun uuid)
+RETURNS TABLE (id uuid, job text, scheduled_at timestamptz, target text, origin text, attempt integer, host text,
+               resource text, token bigint, reruns boolean)
+LANGUAGE plpgsql AS $$
+DECLARE
+    r runs%ROWTYPE;
+    l distributed_locks%ROWTYPE;
+    t timestamptz;
+BEGIN
+    PERFORM set_config('lock_timeout', '500ms', true);
+    SELECT * INTO r FROM runs
+    WHERE runs.id = p_run AND runs.state IN ('claimed', 'running') FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN RETURN; END IF;
+    SELECT * INTO l FROM distributed_locks
+    WHERE distributed_locks.resource = r.resource AND distributed_locks.token = r.token FOR UPDATE;
+    t := cronlatch_now_v1();
+    IF FOUND AND l.released_at IS NULL THEN
+        IF l.expires_at > t THEN RETURN; END IF;
+        UPDATE distributed_locks SET expires_at = 'epoch', released_at = t WHERE distributed_locks.id = l.id;
+    END IF;
+    UPDATE runs SET state = 'lost', reason = 'lease_expired', finished_at = t WHERE runs.id = p_run;
+    RETURN QUERY SELECT r.id, r.job, r.scheduled_at, r.target, r.origin, r.attempt, r.host, r.resource, r.token,
+                        cronlatch_rerun_v1(p_run, p_rerun);
+END $$;
+
+-- Carries a catch-up plan out, if the job's watermark and rows still are what it was made from.
+CREATE FUNCTION cronlatch_catch_up_v1(
+    p_job text, p_from timestamptz, p_through timestamptz, p_rows_since timestamptz, p_rows_seen bigint,
+    p_reasons text[], p_ranges_from timestamptz[], p_ranges_to timestamptz[], p_counts bigint[],
+    p_run uuid, p_scheduled_at timestamptz, p_resource text, p_start_deadline_ms bigint, p_reruns_left integer
+) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    t timestamptz;
+    deadline interval := p_start_deadline_ms * interval '1 millisecond';
+BEGIN
+    PERFORM set_config('lock_timeout', '500ms', true);
+    PERFORM pg_advisory_xact_lock(1668246382, hashtext(p_job));
+    IF p_rows_seen <> (SELECT count(*) FROM runs
+                       WHERE job = p_job AND scheduled_at > p_rows_since AND scheduled_at <= p_through
+                         AND origin = 'schedule' AND target = '' AND attempt = 1) THEN
+        RETURN false;
+    END IF;
+    UPDATE jobs SET caught_up_through = p_through WHERE name = p_job AND caught_up_through = p_from;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    t := cronlatch_now_v1();
+    INSERT INTO trigger_ranges (job, kind, reason, range_from, range_to, count, recorded_at)
+    SELECT p_job, 'missed', m.reason, m.range_from, m.range_to, m.count, t
+    FROM unnest(p_reasons, p_ranges_from, p_ranges_to, p_counts) AS m (reason, range_from, range_to, count);
+    IF p_run IS NOT NULL THEN
+        INSERT INTO runs (id, job, scheduled_at, trigger, state, reason, created_at, wait_until, resource,
+                          start_deadline_ms, start_by, reruns_left)
+        VALUES (p_run, p_job, p_scheduled_at, 'catch_up', 'waiting', 'catch_up', t, t + deadline, p_resource,
+                p_start_deadline_ms, t + deadline, p_reruns_left)
+        ON CONFLICT DO NOTHING;
+    END IF;
+    RETURN true;
+END $$;
+
+-- Makes jobs known. Only rows that differ are written. An edited job doesn't catch up on what lay
+-- before, but for the last seconds, whose claims may still be on their way.
+CREATE FUNCTION cronlatch_register_v1(p_instance uuid, p_names text[], p_digests text[])
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    t timestamptz := cronlatch_now_v1();
+BEGIN
+    PERFORM set_config('lock_timeout', '2s', true);
+    INSERT INTO jobs (name, digest, caught_up_through)
+    SELECT i.name, i.digest, t FROM unnest(p_names, p_digests) AS i (name, digest)
+    WHERE NOT EXISTS (SELECT FROM jobs j WHERE j.name = i.name AND j.digest = i.digest)
+    ORDER BY i.name
+    ON CONFLICT (name) DO UPDATE
+    SET digest = excluded.digest,
+        caught_up_through = greatest(jobs.caught_up_through, excluded.caught_up_through - interval '10 seconds')
+    WHERE jobs.digest <> excluded.digest;
+    INSERT INTO job_definitions (job, instance, digest, seen_at)
+    SELECT i.name, p_instance, i.digest, t FROM unnest(p_names, p_digests) AS i (name, digest) ORDER BY i.name
+    ON CONFLICT (job, instance) DO UPDATE SET digest = excluded.digest, seen_at = excluded.seen_at
+    WHERE job_definitions.digest <> excluded.digest;
+    DELETE FROM job_definitions WHERE instance = p_instance AND job <> ALL (p_names);
+END $$;
+
+-- Deletes runs that are over for longer than they are kept, oldest first. Run ids sort by time
+-- (RFC 9562, version 7), so this reads the old end of one index. Their jobs remember up to where
+-- their history is gone.
+CREATE FUNCTION cronlatch_prune_age_v1(p_keep_ms bigint, p_horizon_ms bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    t timestamptz := cronlatch_now_v1();
+    before timestamptz := t - p_keep_ms * interval '1 millisecond';
+    gone bigint;
+BEGIN
+    PERFORM set_config('lock_timeout', '500ms', true);
+    WITH old AS (
+        SELECT id, job, scheduled_at FROM runs
+        WHERE id < (lpad(to_hex((extract(epoch FROM before) * 1000)::bigint), 12, '0') || repeat('0', 20))::uuid
+          AND finished_at < before AND scheduled_at < t - p_horizon_ms * interval '1 millisecond'
+        ORDER BY id LIMIT 1000 FOR UPDATE SKIP LOCKED
+    ), remembered AS (
+        UPDATE jobs j SET pruned_through = greatest(j.pruned_through, o.through)
+        FROM (SELECT job, max(scheduled_at) AS through FROM old GROUP BY job) AS o
+        WHERE j.name = o.job
+    )
+    DELETE FROM runs WHERE id IN (SELECT id FROM old);
+    GET DIAGNOSTICS gone = ROW_COUNT;
+    DELETE FROM distributed_locks WHERE id IN (
+        SELECT id FROM distributed_locks WHERE released_at < t - greatest(p_keep_ms, 86400000) * interval '1 millisecond'
+        LIMIT 1000 FOR UPDATE SKIP LOCKED);
+    DELETE FROM trigger_ranges WHERE id IN (SELECT id FROM trigger_ranges WHERE recorded_at < before LIMIT 1000);
+    DELETE FROM hosts WHERE seen_at < t - greatest(interval '1 day', stale_after_ms * interval '2 ms');
+    DELETE FROM job_definitions d WHERE NOT EXISTS (SELECT FROM hosts h WHERE h.instance = d.instance);
+    RETURN gone;
+END $$;
+
+-- The same for the runs of one job beyond those that are kept; failures, losses and the last success
+-- stay.
+CREATE FUNCTION cronlatch_prune_count_v1(p_job text, p_keep_runs bigint, p_horizon_ms bigint)
+RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    beyond timestamptz;
+    through timestamptz;
+    gone bigint;
+BEGIN
+    PERFORM set_config('lock_timeout', '500ms', true);
+    SELECT r.scheduled_at INTO beyond FROM runs r WHERE r.job = p_job
+    ORDER BY r.scheduled_at DESC OFFSET p_keep_runs LIMIT 1;
+    IF NOT FOUND THEN RETURN 0; END IF;
+    WITH old AS (
+        SELECT r.id, r.scheduled_at FROM runs r LEFT JOIN jobs j ON j.name = r.job
+        WHERE r.job = p_job AND r.scheduled_at <= beyond
+          AND r.scheduled_at < cronlatch_now_v1() - p_horizon_ms * interval '1 millisecond'
+          AND r.state IN ('succeeded', 'cancelled', 'skipped', 'missed')
+          AND NOT (r.state = 'succeeded' AND r.scheduled_at IS NOT DISTINCT FROM j.last_success_at)
+        ORDER BY r.scheduled_at LIMIT 1000 FOR UPDATE OF r SKIP LOCKED
+    ), deleted AS (
+        DELETE FROM runs WHERE id IN (SELECT id FROM old) RETURNING scheduled_at
+    )
+    SELECT max(scheduled_at), count(*) INTO through, gone FROM deleted;
+    UPDATE jobs SET pruned_through = greatest(pruned_through, through) WHERE name = p_job AND through IS NOT NULL;
+    RETURN gone;
 END $$;

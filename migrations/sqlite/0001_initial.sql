@@ -55,6 +55,8 @@ CREATE TABLE runs (
     reason            TEXT,
     blocked_by        TEXT,
     start_deadline_ms INTEGER      NOT NULL,
+    -- Until when it may wait for a host, however often it is given back.
+    start_by          TEXT NOT NULL CHECK (start_by GLOB '????-??-??T??:??:??.???Z'),
     reruns_left       INTEGER     NOT NULL DEFAULT 0,
     cpu_ms            INTEGER,
     memory_peak_kib   INTEGER,

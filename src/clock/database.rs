@@ -19,6 +19,25 @@ pub struct Sample {
     pub at: DateTime<Utc>,
 }
 
+/// The database's now as a host extrapolates it, to be read at the moment of use.
+#[derive(Clone, Copy, Debug)]
+pub struct Expected {
+    at: DateTime<Utc>,
+    as_of: BootInstant,
+}
+
+impl Expected {
+    /// An expectation that is true now.
+    pub fn new(at: DateTime<Utc>) -> Self {
+        Self { at, as_of: BootInstant::now() }
+    }
+
+    /// What it comes to at an instant of this host.
+    pub fn at(self, boot: BootInstant) -> DateTime<Utc> {
+        extrapolate((self.as_of, self.at), boot)
+    }
+}
+
 /// What a new sample says about the database's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trust {
@@ -90,9 +109,9 @@ impl DatabaseClock {
 
     /// What a claim sends along for the database to compare its own clock with; `None` before any
     /// sample.
-    pub fn expected(&self) -> Option<DateTime<Utc>> {
+    pub fn expected(&self) -> Option<Expected> {
         let base = self.lock().base;
-        base.map(|base| extrapolate(base, BootInstant::now()))
+        base.map(|(as_of, at)| Expected { at, as_of })
     }
 
     /// This host's wall clock less the database's clock; `None` before any sample.
@@ -142,11 +161,11 @@ mod tests {
         let stepped = at + TimeDelta::minutes(10);
         let later = boot + Duration::from_secs(1);
         assert_eq!(clock.sample(sample(later, stepped), TTL), Trust::Stepped(599_000));
-        let expected = clock.expected().expect("there was a sample");
+        let expected = clock.expected().expect("there was a sample").at(later);
         assert!(expected - at < TimeDelta::minutes(1), "{expected}");
         let past = later + TTL;
         clock.sample(sample(past, stepped + TimeDelta::seconds(60)), TTL);
-        let expected = clock.expected().expect("there was a sample");
+        let expected = clock.expected().expect("there was a sample").at(past);
         assert!((expected - stepped).abs() < TimeDelta::minutes(2), "{expected}");
     }
 }

@@ -13,5 +13,5 @@ mod database;
 mod human;
 
 pub use boot::BootInstant;
-pub use database::{DatabaseClock, Sample, Trust};
+pub use database::{DatabaseClock, Expected, Sample, Trust};
 pub use human::human;

@@ -223,6 +223,8 @@ impl Shared {
             }
             Claimed::Paused => tracing::debug!(job = due.job.name.as_str(), "the job is paused"),
             Claimed::Forgotten => tracing::debug!(job = due.job.name.as_str(), "the trigger lies before the history"),
+            Claimed::Settled => tracing::debug!(job = due.job.name.as_str(), "catch-up has settled the trigger"),
+            Claimed::TooLate => self.unsettled.add([due.job.name.clone()]),
             // Answered where it is waited for.
             Claimed::TooEarly { .. } => {}
         }

@@ -39,6 +39,8 @@ pub(super) async fn beat_on(shared: &Shared, said: &mut Said) {
 /// One beat: says that this daemon lives, hears who else does, and reads the database's clock.
 pub(super) async fn beat(shared: &Shared, said: &mut Said) -> Result<(), StoreError> {
     let plan = shared.plan();
+    // Read before the call: borrowed during it, the word could not be changed, and no signal obeyed.
+    let draining = *shared.stop.borrow() != Stop::No;
     let fleet = shared
         .store
         .beat(&HostBeat {
@@ -48,7 +50,7 @@ pub(super) async fn beat(shared: &Shared, said: &mut Said) -> Result<(), StoreEr
             labels: shared.options.labels.clone(),
             schedule_digest: plan.digest.clone(),
             clock_offset_ms: shared.clock.offset().map(|offset| offset.num_milliseconds()),
-            draining: *shared.stop.borrow() != Stop::No,
+            draining,
             stale_after: shared.options.heartbeat * 3,
         })
         .await?;

@@ -61,8 +61,9 @@ pub(super) async fn sweep_on(shared: &Shared) {
     loop {
         let mut jobs = shared.unsettled.wait().await;
         shared.health.wait_until_reachable().await;
-        tokio::time::sleep(SETTLING).await;
         jobs.append(&mut shared.unsettled.take());
+        // What is given up from here on is too young for this sweep, and has the next one.
+        tokio::time::sleep(SETTLING).await;
         if let Err(error) = sweep(shared, &jobs).await {
             shared.health.failed(&error);
             shared.unsettled.add(jobs);
@@ -99,11 +100,12 @@ async fn sweep(shared: &Shared, names: &BTreeSet<JobName>) -> Result<(), StoreEr
 /// `None`: there are none. `since` is how far back it catches up; what is older is missed.
 fn decide(job: &Job, progress: &JobProgress, since: DateTime<Utc>, through: DateTime<Utc>) -> Option<CatchUpPlan> {
     let from = progress.caught_up_through;
-    let old_from = progress.newest_before.map_or(from, |newest| newest.max(from));
+    let settled = progress.settled_through;
+    let old_from = progress.newest_before.map_or(settled, |newest| newest.max(settled));
     let mut missed = Vec::new();
     missed.extend(range(instants(job, old_from, since.min(through)), MissedReason::TooOld));
     let mut gaps: Vec<_> =
-        instants(job, from.max(since), through).filter(|at| progress.with_row.binary_search(at).is_err()).collect();
+        instants(job, settled.max(since), through).filter(|at| progress.with_row.binary_search(at).is_err()).collect();
     let late = match job.catch_up {
         CatchUp::Latest => gaps.pop(),
         CatchUp::None => None,
@@ -123,7 +125,9 @@ fn decide(job: &Job, progress: &JobProgress, since: DateTime<Utc>, through: Date
         start_deadline: job.start_deadline,
         reruns_left: reruns(job),
     });
-    Some(CatchUpPlan { job: job.name.clone(), from, through, missed, late })
+    let seen = progress.with_row.iter().filter(|at| **at <= through).count();
+    let rows_seen = u64::try_from(seen).unwrap_or(u64::MAX);
+    Some(CatchUpPlan { job: job.name.clone(), from, through, rows_seen, rows_since: from.max(since), missed, late })
 }
 
 /// The nominal instants later than `after`, up to `through`.

@@ -200,7 +200,9 @@ impl Beating {
             return;
         }
         let batch: Vec<_> = due.iter().map(|token| self.leases[token].renewal.clone()).collect();
-        let answers = self.store.renew(&batch).await;
+        // As long as the most impatient of them allows: a call that hangs outlives no lease.
+        let within = due.iter().map(|token| self.leases[token].timing.call_timeout()).min().unwrap_or(IDLE);
+        let answers = self.store.renew(&batch, within).await;
         match answers {
             Ok(answers) => {
                 for (token, answer) in due.into_iter().zip(answers) {

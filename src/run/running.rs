@@ -49,6 +49,7 @@ impl<'a> Running<'a> {
     pub(super) async fn run_out(mut self, pump: Option<Pump>, started_at: DateTime<Utc>) -> Ending {
         self.watch(started_at).await;
         let exit = self.child.reap();
+        let ended_at = self.runner.clock.now();
         let output_tail = match pump {
             Some(pump) => pump.finish().await,
             None => None,
@@ -56,7 +57,8 @@ impl<'a> Running<'a> {
         let (state, reason) = judge(exit, self.stopping.as_ref().map(|stopping| &stopping.cause));
         let (exit_code, signal) = codes(exit);
         let reason = reason.map(str::to_owned);
-        Ending { state, exit_code, signal, reason, started_at: Some(started_at), output_tail }
+        let (started_at, finished_at) = (Some(started_at), ended_at);
+        Ending { state, exit_code, signal, reason, started_at, finished_at, output_tail }
     }
 
     /// Everything that can happen while the process runs. Returns once it has exited.

@@ -159,10 +159,10 @@ impl Runner {
                 error.to_string()
             }
             SpawnError::Program { .. } | SpawnError::TooLate => {
-                return self.finish(held, &failed_to_start(&error, None)).await;
+                return self.finish(held, &failed_to_start(&error, None, self.clock.now())).await;
             }
             SpawnError::Unwatched(_) | SpawnError::Hung { .. } => {
-                return self.finish(held, &failed_to_start(&error, Some(started_at))).await;
+                return self.finish(held, &failed_to_start(&error, Some(started_at), self.clock.now())).await;
             }
         };
         held.lease.stop().await;
@@ -180,13 +180,14 @@ impl Runner {
 }
 
 /// The end of a run whose process could not be started, or not be watched.
-fn failed_to_start(error: &SpawnError, started_at: Option<DateTime<Utc>>) -> Ending {
+fn failed_to_start(error: &SpawnError, started_at: Option<DateTime<Utc>>, finished_at: DateTime<Utc>) -> Ending {
     Ending {
         state: RunState::Failed,
         exit_code: None,
         signal: None,
         reason: Some(error.to_string()),
         started_at,
+        finished_at,
         output_tail: None,
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::locks::{Grant, Holder};
+use crate::clock::Expected;
 use crate::fleet::{HostName, InstanceId};
 use crate::lock::{Owner, Resource, Ttl};
 use crate::trigger::{RunId, RunState, SkipReason, Trigger, TriggerKind};
@@ -23,7 +24,7 @@ pub struct Claimant {
     /// For how long unless renewed.
     pub ttl: Ttl,
     /// See [`Acquire::expected_now`](super::Acquire::expected_now).
-    pub expected_now: Option<DateTime<Utc>>,
+    pub expected_now: Option<Expected>,
 }
 
 /// One host's claim to one trigger.
@@ -77,6 +78,11 @@ pub enum Claimed {
     Paused,
     /// It lies before what the history still knows: it can't be claimed any more.
     Forgotten,
+    /// Catch-up has accounted for it already: it was recorded as missed.
+    Settled,
+    /// The request was older than its caller waits for an answer when the database came to it:
+    /// nothing was written.
+    TooLate,
 }
 
 /// What became of a trigger that could not be run at once.

@@ -5,7 +5,7 @@
 //! call's deadline; and the pool's ping before each use halves the rate of short statements.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sqlx::{ConnectOptions, Connection};
@@ -14,11 +14,15 @@ use tokio::time::{Instant, timeout_at};
 
 use super::StoreError;
 
+/// How long a connection may lie idle and still be used: firewalls and address translators forget
+/// silent ones.
+const LONGEST_IDLE: Duration = Duration::from_secs(60);
+
 /// Lends connections.
 pub(super) struct Connections<C: Connection> {
     options: C::Options,
     /// Connected and unused; the last used on top. Written by calls that end.
-    idle: Mutex<Vec<C>>,
+    idle: Mutex<Vec<(C, Instant)>>,
     permits: Semaphore,
     timeout: Duration,
 }
@@ -37,6 +41,7 @@ pub(super) struct Call<'a, C: Connection> {
     connection: Option<C>,
     operation: &'static str,
     deadline: Instant,
+    timeout: Duration,
     _permit: SemaphorePermit<'a>,
 }
 
@@ -53,21 +58,40 @@ impl<C: Connection> Connections<C> {
 
     /// Begins a call: waits for a connection and, if none is idle, connects.
     pub(super) async fn call(&self, operation: &'static str) -> Result<Call<'_, C>, StoreError> {
-        let deadline = Instant::now() + self.timeout;
-        let timed_out = || StoreError::TimedOut { operation, after: self.timeout };
+        self.call_within(operation, self.timeout).await
+    }
+
+    /// The same with a bound of its own.
+    pub(super) async fn call_within(
+        &self,
+        operation: &'static str,
+        timeout: Duration,
+    ) -> Result<Call<'_, C>, StoreError> {
+        let deadline = Instant::now() + timeout;
+        let late = || Box::new(sqlx::Error::PoolTimedOut);
         let permit = timeout_at(deadline, self.permits.acquire())
             .await
-            .map_err(|_| timed_out())?
+            .map_err(|_| StoreError::Busy { operation, source: late() })?
             .expect("the semaphore is never closed");
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let connection = match idle {
+        let connection = match self.fresh_idle() {
             Some(connection) => connection,
             None => timeout_at(deadline, self.options.connect())
                 .await
-                .map_err(|_| timed_out())?
-                .map_err(|source| classify(operation, source))?,
+                .map_err(|_| StoreError::NotSent { operation, source: late() })?
+                .map_err(|source| not_sent(operation, source))?,
         };
-        Ok(Call { home: self, connection: Some(connection), operation, deadline, _permit: permit })
+        Ok(Call { home: self, connection: Some(connection), operation, deadline, timeout, _permit: permit })
+    }
+
+    /// The connection that was used last, if the network can be trusted not to have forgotten it.
+    fn fresh_idle(&self) -> Option<C> {
+        let mut idle = self.idle();
+        idle.retain(|(_, since)| since.elapsed() < LONGEST_IDLE);
+        idle.pop().map(|(connection, _)| connection)
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<(C, Instant)>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -81,7 +105,7 @@ impl<C: Connection> Call<'_, C> {
         match timeout_at(self.deadline, statement(connection)).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(source)) => Err(classify(self.operation, source)),
-            Err(_) => Err(StoreError::TimedOut { operation: self.operation, after: self.home.timeout }),
+            Err(_) => Err(StoreError::TimedOut { operation: self.operation, after: self.timeout }),
         }
     }
 
@@ -93,7 +117,7 @@ impl<C: Connection> Call<'_, C> {
     /// Ends a call that went well: the connection serves again.
     pub(super) fn done(mut self) {
         if let Some(connection) = self.connection.take() {
-            self.home.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+            self.home.idle().push((connection, Instant::now()));
         }
     }
 
@@ -104,15 +128,23 @@ impl<C: Connection> Call<'_, C> {
         match &error {
             StoreError::Busy { .. } => {
                 if let Some(connection) = self.connection.take() {
-                    self.home.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+                    self.home.idle().push((connection, Instant::now()));
                 }
             }
-            StoreError::Unavailable { .. } | StoreError::ReadOnly { .. } => {
-                self.home.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            StoreError::Unavailable { .. } | StoreError::TimedOut { .. } | StoreError::ReadOnly { .. } => {
+                self.home.idle().clear();
             }
             _ => {}
         }
         error
+    }
+}
+
+/// What it means that no connection could be made: nothing was asked yet.
+fn not_sent(operation: &'static str, source: sqlx::Error) -> StoreError {
+    match classify(operation, source) {
+        StoreError::Unavailable { operation, source } => StoreError::NotSent { operation, source },
+        other => other,
     }
 }
 

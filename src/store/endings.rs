@@ -31,6 +31,8 @@ pub struct Ending {
     pub reason: Option<String>,
     /// When the process was started, by the database's clock as this host knew it.
     pub started_at: Option<DateTime<Utc>>,
+    /// When it had ended, by the same clock.
+    pub finished_at: DateTime<Utc>,
     /// The last lines of its output.
     pub output_tail: Option<String>,
 }

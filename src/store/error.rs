@@ -3,9 +3,17 @@ use std::time::Duration;
 /// Why the store gave no answer. An expected answer is never an error: see the outcome enums.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The database could not be reached, or broke off. What was asked may have been done.
-    #[error("{operation}: the database is not reachable: {source}")]
+    /// The database broke off. What was asked may have been done.
+    #[error("{operation}: the database broke off: {}", said(source))]
     Unavailable {
+        /// What was asked.
+        operation: &'static str,
+        /// What the driver said.
+        source: Box<sqlx::Error>,
+    },
+    /// No connection could be made: what was asked never left this host.
+    #[error("{operation}: the database is not reachable: {}", said(source))]
+    NotSent {
         /// What was asked.
         operation: &'static str,
         /// What the driver said.
@@ -19,8 +27,8 @@ pub enum StoreError {
         /// How long was waited.
         after: Duration,
     },
-    /// Somebody else holds a row or the file locked. Nothing was done.
-    #[error("{operation}: the rows are locked by somebody else: {source}")]
+    /// Somebody else holds a row or the file locked, or all connections are in use. Nothing was done.
+    #[error("{operation}: busy: {}", said(source))]
     Busy {
         /// What was asked.
         operation: &'static str,
@@ -28,7 +36,7 @@ pub enum StoreError {
         source: Box<sqlx::Error>,
     },
     /// The database answers, but takes no writes: a replica, a full or read-only disk.
-    #[error("{operation}: the database takes no writes: {source}")]
+    #[error("{operation}: the database takes no writes: {}", said(source))]
     ReadOnly {
         /// What was asked.
         operation: &'static str,
@@ -36,7 +44,7 @@ pub enum StoreError {
         source: Box<sqlx::Error>,
     },
     /// The database refused the statement: a missing right, a wrong password, a foreign schema.
-    #[error("{operation}: refused by the database: {source}")]
+    #[error("{operation}: refused by the database: {}", said(source))]
     Refused {
         /// What was asked.
         operation: &'static str,
@@ -86,6 +94,14 @@ pub enum SchemaError {
         /// What this binary knows.
         known: i64,
     },
+}
+
+/// What a driver's error says, without the line of PostgreSQL's source that said it.
+fn said(error: &sqlx::Error) -> String {
+    match error.as_database_error() {
+        Some(database) => database.message().to_owned(),
+        None => error.to_string(),
+    }
 }
 
 impl StoreError {

@@ -22,8 +22,10 @@ pub struct ProgressQuery {
 pub struct JobProgress {
     /// Which job.
     pub job: JobName,
-    /// Everything up to here is accounted for, by rows or by ranges.
+    /// The watermark: what was accounted for by rows or ranges when somebody last looked.
     pub caught_up_through: DateTime<Utc>,
+    /// Everything up to here is accounted for: the watermark, or later where the history is pruned.
+    pub settled_through: DateTime<Utc>,
     /// The newest scheduled instant with a row that is not later than `since`.
     pub newest_before: Option<DateTime<Utc>>,
     /// Scheduled instants later than both `since` and the watermark which have a row, in order.
@@ -39,6 +41,11 @@ pub struct CatchUpPlan {
     pub from: DateTime<Utc>,
     /// The watermark afterwards.
     pub through: DateTime<Utc>,
+    /// How many rows the plan saw between `rows_since` and `through`; with another number now, some
+    /// trigger was claimed meanwhile, and nothing is done.
+    pub rows_seen: u64,
+    /// From where on it saw them, exclusive.
+    pub rows_since: DateTime<Utc>,
     /// What is recorded as missed.
     pub missed: Vec<MissedRange>,
     /// What is to be run late: it waits for any eligible host.
@@ -86,6 +93,23 @@ pub struct RunFilter {
     pub before: Option<RunId>,
     /// At most this many, newest first.
     pub limit: u32,
+}
+
+/// Triggers that are over without a row each, as the history lists them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissedRow {
+    /// Of which job; text, for it may be of a job that no file holds any more.
+    pub job: String,
+    /// The first.
+    pub from: DateTime<Utc>,
+    /// The last.
+    pub to: DateTime<Utc>,
+    /// How many, at least.
+    pub count: u64,
+    /// Why.
+    pub reason: String,
+    /// When it was recorded.
+    pub recorded_at: DateTime<Utc>,
 }
 
 /// What of the history is kept.

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use super::StoreError;
-use crate::clock::BootInstant;
+use crate::clock::{BootInstant, Expected};
 use crate::lock::{FencingToken, Owner, PublicOwner, Resource, Ttl};
 use crate::trigger::RunId;
 
@@ -21,7 +21,7 @@ pub struct Acquire {
     pub ttl: Ttl,
     /// The database's now as the caller extrapolates it; a lock that nobody released is taken
     /// over only if the two agree within a second. `None`: no opinion.
-    pub expected_now: Option<DateTime<Utc>>,
+    pub expected_now: Option<Expected>,
 }
 
 /// The answer to an attempt.
@@ -164,15 +164,16 @@ pub trait Locks: Send + Sync {
     /// Dropped, it may have been granted, as after an unknown error.
     async fn acquire(&self, acquire: &Acquire) -> Result<Acquired, StoreError>;
 
-    /// Renews all of a batch in one statement, over a connection that nothing else uses. A row
-    /// that somebody has locked delays itself alone. Answers stand in the order of the batch.
+    /// Renews all of a batch in one statement, over a connection that nothing else uses, and within
+    /// the given time. A row that somebody has locked delays itself alone. Answers stand in the
+    /// order of the batch.
     ///
     /// # Errors
     /// [`StoreError`]: nothing is known about any of the batch. Renewing again does no harm.
     ///
     /// # Cancel safety
     /// Dropped, the renewals may have been done; that does no harm.
-    async fn renew(&self, batch: &[Renewal]) -> Result<Vec<Renewed>, StoreError>;
+    async fn renew(&self, batch: &[Renewal], within: Duration) -> Result<Vec<Renewed>, StoreError>;
 
     /// Frees a lock. `token` narrows it to one ownership.
     ///

@@ -30,7 +30,7 @@ pub use endings::{Ending, Finished, LockAtEnd, LostRun, OverdueRun, Recovered, R
 pub use error::{SchemaError, StoreError};
 pub use fleet::{Fleet, HostBeat, Hosts, JobSeen};
 pub use history::{
-    CatchUpPlan, JobProgress, LateRun, MissedRange, ProgressQuery, Pruned, Retention, RunFilter, RunRow,
+    CatchUpPlan, JobProgress, LateRun, MissedRange, MissedRow, ProgressQuery, Pruned, Retention, RunFilter, RunRow,
 };
 pub use locks::{Acquire, Acquired, Grant, Holder, LockRow, Locks, Loss, PreviousOwner, Released, Renewal, Renewed};
 pub use open::{Location, OpenOptions, open};

@@ -6,7 +6,8 @@ use chrono::{DateTime, Utc};
 use super::StoreError;
 use super::claims::{Claim, Claimant, Claimed, Taken, WaitingRun};
 use super::endings::{Ending, Finished, Recovered, RunKey};
-use super::history::{CatchUpPlan, JobProgress, ProgressQuery, Pruned, Retention, RunFilter, RunRow};
+use super::history::{CatchUpPlan, JobProgress, MissedRow, ProgressQuery, Pruned, Retention, RunFilter, RunRow};
+use crate::clock::Expected;
 use crate::trigger::{RunId, Trigger};
 
 /// Runs in the shared tables.
@@ -91,7 +92,7 @@ pub trait Runs: Send + Sync {
     ///
     /// # Cancel safety
     /// Dropped, it may have been done; what was recovered is then only in the tables.
-    async fn recover(&self, expected_now: Option<DateTime<Utc>>) -> Result<Recovered, StoreError>;
+    async fn recover(&self, expected_now: Option<Expected>) -> Result<Recovered, StoreError>;
 
     /// What is accounted for, of each of these jobs that is registered.
     ///
@@ -102,8 +103,9 @@ pub trait Runs: Send + Sync {
     /// Safe: it only reads.
     async fn progress(&self, queries: &[ProgressQuery]) -> Result<Vec<JobProgress>, StoreError>;
 
-    /// Carries a catch-up plan out, if the watermark still stands where the plan began.
-    /// `Ok(false)`: another host has moved it; nothing was written.
+    /// Carries a catch-up plan out, if the watermark still stands where the plan began and no trigger
+    /// was claimed since. `Ok(false)`: something moved; nothing was written, and the plan is to be
+    /// made anew.
     ///
     /// # Errors
     /// [`StoreError`]; sent again, it answers false.
@@ -122,6 +124,16 @@ pub trait Runs: Send + Sync {
     /// # Cancel safety
     /// Dropped, it may have been done.
     async fn prune(&self, retention: &Retention) -> Result<Pruned, StoreError>;
+
+    /// Triggers that were missed without a row each, newest first, by job and `since` of the filter,
+    /// at most its `limit`.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    ///
+    /// # Cancel safety
+    /// Safe: it only reads.
+    async fn missed(&self, filter: &RunFilter) -> Result<Vec<MissedRow>, StoreError>;
 
     /// The history, newest first.
     ///

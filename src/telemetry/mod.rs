@@ -66,8 +66,9 @@ impl Log {
 /// # Errors
 /// [`LogError`] for an unknown level, or when called twice.
 pub fn start(format: LogFormat, level: &str) -> Result<Log, LogError> {
-    let filter =
-        EnvFilter::builder().parse(level).map_err(|source| LogError::Level { level: level.to_owned(), source })?;
+    let filter = EnvFilter::builder()
+        .parse(directives(level))
+        .map_err(|source| LogError::Level { level: level.to_owned(), source })?;
     let (writer, guard) = NonBlockingBuilder::default().buffered_lines_limit(QUEUED_LINES).finish(io::stderr());
     let dropped = writer.error_counter();
     let terminal = io::stderr().is_terminal();
@@ -83,6 +84,14 @@ pub fn start(format: LogFormat, level: &str) -> Result<Log, LogError> {
         start_text(filter, writer, terminal)?
     }
     Ok(Log { dropped, guard })
+}
+
+/// Down to `info` only events are logged: the driver would add the database's notices.
+fn directives(level: &str) -> String {
+    match level {
+        "error" | "warn" | "info" => format!("{level},sqlx=off"),
+        other => other.to_owned(),
+    }
 }
 
 fn start_json(filter: EnvFilter, writer: NonBlocking) -> Result<(), LogError> {

@@ -144,6 +144,26 @@ fn check_end(fleet: &Fleet, entry: &Entry, expires_at: DateTime<Utc>, schedule: 
 }
 
 #[test]
+fn an_outage_in_the_first_seconds_of_the_daemons_swallows_no_trigger() {
+    let mut fleet = Fleet::new();
+    let database = Database::postgres();
+    let proxy = Proxy::to_port(Cluster::shared().port());
+    let schedule =
+        Schedule::new(&fleet, &database).url(proxy.url(database.url())).job("tick", EVERY_SECOND, &short(&fleet), &[]);
+    fleet.start(&HOSTS, |host| schedule.on(host));
+    wait_for_start(&fleet, "tick");
+    // Over before the daemons look for what nobody ran before their start.
+    proxy.set(Mode::Reset);
+    let back_at = Utc::now() + TimeDelta::milliseconds(3_500);
+    eventually("the outage is over", PATIENCE, || Utc::now() > back_at);
+    proxy.set(Mode::Ok);
+    let later = database.wait_for_run("tick", "after the outage", |run| run.scheduled_at > back_at && run.is_final());
+    wait_until_accounted(&database, "tick", later.scheduled_at);
+    let late = database.runs_of("tick").into_iter().filter(|run| run.trigger == "catch_up").count();
+    assert_eq!(late, 1, "the newest of those that were given up runs late");
+}
+
+#[test]
 fn leases_are_renewed_over_a_new_connection_when_the_one_of_the_heartbeats_hangs() {
     let mut fleet = Fleet::new();
     let cluster = Cluster::start();

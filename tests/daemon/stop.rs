@@ -14,7 +14,7 @@ use crate::support::postgres::{Cluster, Shutdown};
 use crate::support::proxy::{Mode, Proxy};
 use crate::support::schedule::{EVERY_SECOND, Schedule};
 use crate::support::tables::Database;
-use crate::support::wait::{PATIENCE, eventually};
+use crate::support::wait::{PATIENCE, eventually, stays};
 
 /// The bound of the second SIGTERM.
 const AT_ONCE: Duration = Duration::from_secs(2);
@@ -165,6 +165,29 @@ fn a_daemon_whose_database_is_away_ends_its_jobs_and_itself_all_the_same() {
     assert!(!is_alive(running.pid));
     assert!(fleet.ledger().read().marked(Mark::Term).next().is_some());
     fleet["a"].wait_for_event("run.unrecorded", |event| event["run"] == running.run.as_str());
+}
+
+#[test]
+fn sigterm_is_obeyed_while_the_database_hangs() {
+    let proxy = Proxy::to_port(Cluster::shared().port());
+    let mut fleet = Fleet::new();
+    let database = Database::postgres();
+    let schedule = Schedule::new(&fleet, &database)
+        .url(proxy.url(database.url()))
+        .timing(20_000, 1_000, 500)
+        .drain(Duration::from_millis(500))
+        .job("job", EVERY_SECOND, &first_run_endures(&fleet, "job"), &[]);
+    fleet.start(&["a"], |host| schedule.on(host));
+    let running = wait_for_beat(&fleet, "job");
+    proxy.set(Mode::Stall);
+    // By then every kind of call that the daemon repeats is under way, and none has timed out.
+    stays("the daemon waits for answers", 3 * schedule.heartbeat(), || fleet["a"].is_running());
+    fleet["a"].signal(Signal::TERM);
+    fleet["a"].wait_for_event("run.cancelled", |event| event["run"] == running.run.as_str());
+    assert!(!is_alive(running.pid));
+    // It would still try to write that down.
+    fleet["a"].signal(Signal::TERM);
+    assert!(fleet["a"].wait_exit(PATIENCE).success());
 }
 
 /// Waits until no trigger is on its way, and gives that instant.

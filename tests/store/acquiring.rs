@@ -152,7 +152,7 @@ async fn the_secret_of_a_generated_owner_is_in_no_answer(db: &TestDb) {
     let mut answers = vec![
         format!("{:?}", store.acquire(&attempt("report", "b")).await.unwrap()),
         format!("{:?}", store.release(&resource("report"), &owner("b"), None).await.unwrap()),
-        format!("{:?}", store.renew(&[renewal("report", "b", None)]).await.unwrap()),
+        format!("{:?}", store.renew(&[renewal("report", "b", None)], WITHIN).await.unwrap()),
         format!("{:?}", store.lock(&resource("report")).await.unwrap()),
         format!("{:?}", store.locks().await.unwrap()),
     ];

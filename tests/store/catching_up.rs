@@ -1,7 +1,7 @@
 //! Which triggers are accounted for, and what becomes of those that are not: decided by one host.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use cronlatch::store::{CatchUpPlan, Claim, JobProgress, LateRun, MissedRange, ProgressQuery};
+use cronlatch::store::{CatchUpPlan, Claim, Claimed, JobProgress, LateRun, MissedRange, ProgressQuery};
 use cronlatch::trigger::{MissedReason, Origin, RunId, RunState, Target, Trigger, TriggerKind};
 
 use super::database::{TestDb, text};
@@ -16,7 +16,8 @@ on_both_databases!(
     a_plan_made_from_an_old_watermark_writes_nothing,
     of_ten_hosts_with_one_plan_one_carries_it_out,
     a_late_run_waits_and_any_host_takes_it,
-    a_late_run_that_was_claimed_meanwhile_is_not_run_again,
+    a_plan_is_not_carried_out_when_a_trigger_was_claimed_meanwhile,
+    a_trigger_that_catch_up_has_settled_is_not_claimed_any_more,
     a_late_run_that_nobody_takes_is_missed,
     a_plan_for_a_job_that_is_not_registered_writes_nothing,
 );
@@ -51,6 +52,8 @@ fn plan(db_now: DateTime<Utc>) -> CatchUpPlan {
         job: job("backup"),
         from: db_now,
         through: minute(3),
+        rows_seen: 0,
+        rows_since: db_now,
         missed: vec![MissedRange { from: minute(1), to: minute(2), count: 2, reason: MissedReason::Superseded }],
         late: Some(LateRun {
             run: RunId::generate(),
@@ -63,14 +66,20 @@ fn plan(db_now: DateTime<Utc>) -> CatchUpPlan {
 }
 
 async fn progress_is_the_watermark_and_the_rows_past_it(db: &TestDb) {
-    let host = registered(db).await;
+    db.freeze_clock(noon()).await;
+    let host = Host::new(db, "web-1");
+    for number in [-1, 0] {
+        claimed_and_finished(&host, &host.claim("backup", minute(number))).await;
+    }
+    host.register("backup", "digest").await;
     db.freeze_clock(minute(10)).await;
-    for number in [5, -1, 2, 0, 9] {
+    for number in [5, 2, 9] {
         claimed_and_finished(&host, &host.claim("backup", minute(number))).await;
     }
     let expected = JobProgress {
         job: job("backup"),
         caught_up_through: noon(),
+        settled_through: noon(),
         newest_before: Some(noon()),
         with_row: vec![minute(2), minute(5), minute(9)],
     };
@@ -137,7 +146,9 @@ async fn a_plan_moves_the_watermark_and_writes_what_was_missed(db: &TestDb) {
     );
     assert_eq!(db.count("trigger_ranges", &range).await, 1);
     assert_eq!(db.count("trigger_ranges", "1 = 1").await, 1);
-    let nothing = CatchUpPlan { from: minute(3), through: minute(4), missed: vec![], late: None, ..plan(noon()) };
+    // The late run has a row by now.
+    let nothing =
+        CatchUpPlan { from: minute(3), through: minute(4), rows_seen: 1, missed: vec![], late: None, ..plan(noon()) };
     assert!(host.store.catch_up(&nothing).await.unwrap());
     assert_eq!(progress(&host, noon()).await.caught_up_through, minute(4));
 }
@@ -183,15 +194,29 @@ async fn a_late_run_waits_and_any_host_takes_it(db: &TestDb) {
     assert_eq!(progress(&host, noon()).await.caught_up_through, minute(3));
 }
 
-async fn a_late_run_that_was_claimed_meanwhile_is_not_run_again(db: &TestDb) {
+async fn a_plan_is_not_carried_out_when_a_trigger_was_claimed_meanwhile(db: &TestDb) {
     let host = registered(db).await;
     db.freeze_clock(minute(4)).await;
     let claim = host.claim("backup", minute(3));
     claimed_and_finished(&host, &claim).await;
-    assert!(host.store.catch_up(&plan(noon())).await.unwrap());
+    assert!(!host.store.catch_up(&plan(noon())).await.unwrap());
+    assert_eq!(progress(&host, noon()).await.caught_up_through, noon());
+    assert_eq!(db.count("trigger_ranges", "1 = 1").await, 0);
     assert_eq!(host.store.waiting().await.unwrap(), []);
     assert_eq!(row(&host.store, claim.run).await.state, RunState::Succeeded);
     assert_eq!(db.count("runs", "1 = 1").await, 1);
+}
+
+async fn a_trigger_that_catch_up_has_settled_is_not_claimed_any_more(db: &TestDb) {
+    let host = registered(db).await;
+    db.freeze_clock(minute(4)).await;
+    let only_missed = CatchUpPlan { late: None, ..plan(noon()) };
+    assert!(host.store.catch_up(&only_missed).await.unwrap());
+    for number in [1, 2, 3] {
+        assert_eq!(host.store.claim(&host.claim("backup", minute(number))).await.unwrap(), Claimed::Settled);
+    }
+    assert_eq!(db.count("runs", "1 = 1").await, 0);
+    host.run(&host.claim("backup", minute(4))).await;
 }
 
 async fn a_late_run_that_nobody_takes_is_missed(db: &TestDb) {

@@ -233,7 +233,7 @@ async fn at_most_one_trigger_of_a_job_waits_though_hosts_claim_at_once(db: &Test
     let hosts: Vec<_> = warm_stores(db, 8).await.into_iter().map(|store| Host::with_store(store, "web")).collect();
     for round in 0..5 {
         let name = format!("backup-{round}");
-        hosts[0].register(&name, "digest").await;
+        register_long_ago(db, &hosts[0], &name, "digest").await;
         let at = db.now().await - TimeDelta::minutes(1);
         hosts[0].run(&hosts[0].claim(&name, at)).await;
         let claims = hosts.iter().cloned().enumerate().map(|(number, host)| {
@@ -288,7 +288,7 @@ async fn a_paused_job_is_not_claimed_and_nothing_is_written(db: &TestDb) {
     let host = Host::new(db, "web-1");
     let at = db.now().await;
     for name in ["backup", "restore"] {
-        host.register(name, "digest").await;
+        register_long_ago(db, &host, name, "digest").await;
     }
     db.sql("UPDATE jobs SET paused = true WHERE name = 'backup'").await;
     assert_eq!(host.store.claim(&host.claim("backup", at)).await.unwrap(), Claimed::Paused);
@@ -301,7 +301,7 @@ async fn a_paused_job_is_not_claimed_and_nothing_is_written(db: &TestDb) {
 async fn a_pause_ends_at_its_end(db: &TestDb) {
     let host = Host::new(db, "web-1");
     db.freeze_clock(noon()).await;
-    host.register("backup", "digest").await;
+    register_long_ago(db, &host, "backup", "digest").await;
     let pause = async |until| db.sql(format!("UPDATE jobs SET paused = true, paused_until = '{}'", text(until))).await;
     pause(noon() + MILLISECOND).await;
     assert_eq!(host.store.claim(&host.claim("backup", noon())).await.unwrap(), Claimed::Paused);
@@ -312,7 +312,7 @@ async fn a_pause_ends_at_its_end(db: &TestDb) {
 async fn a_trigger_before_the_pruned_history_is_forgotten(db: &TestDb) {
     let host = Host::new(db, "web-1");
     db.freeze_clock(noon()).await;
-    host.register("backup", "digest").await;
+    register_long_ago(db, &host, "backup", "digest").await;
     db.sql(format!("UPDATE jobs SET pruned_through = '{}'", text(noon()))).await;
     for at in [noon(), noon() - TimeDelta::hours(1)] {
         assert_eq!(host.store.claim(&host.claim("backup", at)).await.unwrap(), Claimed::Forgotten);
@@ -347,7 +347,7 @@ async fn hosts_that_disagree_about_a_jobs_lock_never_run_it_at_once(db: &TestDb)
     let hosts: Vec<_> = warm_stores(db, 2).await.into_iter().map(|store| Host::with_store(store, "web")).collect();
     for round in 0..25 {
         let name = format!("backup-{round}");
-        hosts[0].register(&name, "digest").await;
+        register_long_ago(db, &hosts[0], &name, "digest").await;
         let at = db.now().await - TimeDelta::minutes(1);
         let claims = hosts.iter().cloned().enumerate().map(|(number, host)| {
             let mut claim = host.claim(&name, at + u32::try_from(number).unwrap() * SECOND);
@@ -407,7 +407,7 @@ async fn a_claim_while_the_clock_is_off_waits_and_takes_nothing_over(db: &TestDb
     let now = noon() + 10 * TTL;
     db.freeze_clock(now).await;
     let mut claim = other.claim("backup", now);
-    claim.claimant.expected_now = Some(noon());
+    claim.claimant.expected_now = Some(Expected::new(noon()));
     let answer = other.store.claim(&claim).await.unwrap();
     let Claimed::Held { became, .. } = answer else { panic!("{answer:?}") };
     assert_eq!(became, Became::Waiting { until: now + claim.start_deadline });

@@ -41,6 +41,7 @@ async fn an_ending_is_recorded_and_the_lock_is_free(db: &TestDb) {
         signal: Some(9),
         reason: Some("timed_out".to_owned()),
         started_at: Some(noon() + SECOND),
+        finished_at: noon() + 8 * SECOND,
         output_tail: Some("disk full\n\u{fffd} 'quoted' 🦀".to_owned()),
     };
     assert_eq!(host.store.finish(&run, &how).await.unwrap(), RECORDED);
@@ -48,7 +49,7 @@ async fn an_ending_is_recorded_and_the_lock_is_free(db: &TestDb) {
     assert_eq!((ended.state, ended.exit_code, ended.signal), (how.state, how.exit_code, how.signal));
     assert_eq!((ended.reason, ended.output_tail), (how.reason, how.output_tail));
     // The start that was recorded at the time stands.
-    assert_eq!((ended.started_at, ended.finished_at), (Some(noon()), Some(noon() + 9 * SECOND)));
+    assert_eq!((ended.started_at, ended.finished_at), (Some(noon()), Some(noon() + 8 * SECOND)));
     assert!(!is_held(&host.store, "job:backup").await);
     assert_eq!(acquire(&host.store, "job:backup", "b").await.taken_from, None);
 }
@@ -187,7 +188,7 @@ async fn a_late_result_leaves_the_rerun_alone(db: &TestDb) {
 async fn a_job_knows_its_last_run_and_its_last_success(db: &TestDb) {
     let host = Host::new(db, "web-1");
     db.freeze_clock(noon()).await;
-    host.register("backup", "digest").await;
+    register_long_ago(db, &host, "backup", "digest").await;
     // The last column: what the job knows then of its last run and its last success, in minutes.
     let runs = [
         (3, RunState::Failed, (3, None)),

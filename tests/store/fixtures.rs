@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeZone, Utc};
+pub use cronlatch::clock::Expected;
+
 use cronlatch::clock::BootInstant;
 use cronlatch::fleet::{HostName, InstanceId};
 use cronlatch::job::JobName;
@@ -22,6 +24,9 @@ pub const MILLISECOND: Duration = Duration::from_millis(1);
 
 /// The TTL, unless a case is about another.
 pub const TTL: Duration = Duration::from_secs(60);
+
+/// How long a renewal may take in these tests.
+pub const WITHIN: Duration = Duration::from_secs(20);
 
 /// The instant at which clocks are made to stand still. No host's clock is near it.
 pub fn noon() -> DateTime<Utc> {
@@ -198,6 +203,12 @@ impl Host {
     }
 }
 
+/// Makes a job known as if long ago: no trigger of these tests lies before.
+pub async fn register_long_ago(db: &TestDb, host: &Host, name: &str, digest: &str) {
+    host.register(name, digest).await;
+    db.sql(format!("UPDATE jobs SET caught_up_through = '2001-01-01T00:00:00.000Z' WHERE name = '{name}'")).await;
+}
+
 /// What proves that a claimed run is the claimant's.
 pub fn key(claim: &Claim, grant: &Grant) -> RunKey {
     RunKey {
@@ -210,7 +221,15 @@ pub fn key(claim: &Claim, grant: &Grant) -> RunKey {
 
 /// An ending without details.
 pub fn ending(state: RunState) -> Ending {
-    Ending { state, exit_code: None, signal: None, reason: None, started_at: None, output_tail: None }
+    Ending {
+        state,
+        exit_code: None,
+        signal: None,
+        reason: None,
+        started_at: None,
+        finished_at: noon() + SECOND,
+        output_tail: None,
+    }
 }
 
 /// The ending of a run that went well.

@@ -43,7 +43,7 @@ async fn every_name_that_is_allowed_locks_what_it_says(db: &TestDb) {
     for name in &names {
         assert_eq!(lock(&store, name).await.holder.resource, resource(name));
         assert!(!store.acquire(&attempt(name, "b")).await.unwrap().is_granted(), "{name}");
-        let renewed = store.renew(&[renewal(name, "a", None)]).await.unwrap();
+        let renewed = store.renew(&[renewal(name, "a", None)], WITHIN).await.unwrap();
         assert!(matches!(renewed[..], [Renewed::Renewed { .. }]), "{name}: {renewed:?}");
         assert_eq!(store.release(&resource(name), &owner("a"), None).await.unwrap(), Released::Released, "{name}");
     }

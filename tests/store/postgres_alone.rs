@@ -105,14 +105,14 @@ async fn behind_a_pooler_each_trigger_is_won_once_whatever_the_default_isolation
 async fn everything_works_without_named_statements(db: &TestDb) {
     let host = Host::with_store(store_as(db, "postgres", true), "web-1");
     let now = db.now().await;
-    host.register("backup", "digest").await;
+    register_long_ago(db, &host, "backup", "digest").await;
     for round in 0..3 {
         let run = host.run(&host.claim("backup", now - round * SECOND)).await;
         assert!(host.store.start(&run, now).await.unwrap());
         let renewal = [renewal("job:backup", run.owner.reveal(), run.token)];
-        assert!(matches!(host.store.renew(&renewal).await.unwrap()[..], [Renewed::Renewed { .. }]));
+        assert!(matches!(host.store.renew(&renewal, WITHIN).await.unwrap()[..], [Renewed::Renewed { .. }]));
         assert!(host.store.finish(&run, &success()).await.unwrap().recorded);
-        host.store.recover(Some(now)).await.unwrap();
+        host.store.recover(Some(Expected::new(now))).await.unwrap();
     }
     let sessions = "SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'sqlx_s_%'";
     assert_eq!(db.sql(sessions).await, ["0"]);
@@ -134,9 +134,9 @@ async fn sessions_in_different_time_zones_see_the_same_instants(db: &TestDb) {
         assert_eq!((held.acquired_at, held.expires_at, held.remaining), (at, at + TTL, TTL));
         assert!(!there.store.claim(&there.claim("backup", at)).await.unwrap().is_granted());
         assert_eq!(row(&there.store, run.run).await.scheduled_at, at);
-        assert_eq!(there.store.recover(Some(at)).await.unwrap().lost, []);
+        assert_eq!(there.store.recover(Some(Expected::new(at))).await.unwrap().lost, []);
         db.freeze_clock(at + TTL).await;
-        assert_eq!(there.store.recover(Some(at + TTL)).await.unwrap().lost.len(), 1);
+        assert_eq!(there.store.recover(Some(Expected::new(at + TTL))).await.unwrap().lost.len(), 1);
     }
     drop(there);
     drop_role(db, &role).await;
@@ -200,8 +200,8 @@ async fn a_trigger_that_somebody_is_claiming_is_busy_within_a_second(db: &TestDb
     let claim = host.claim("backup", now);
     // A claim that never ends: its host stopped between two packets.
     let insert = format!(
-        "BEGIN; INSERT INTO runs (id, job, scheduled_at, trigger, state, created_at, resource, start_deadline_ms) \
-         VALUES (gen_random_uuid(), 'backup', '{}', 'schedule', 'claimed', now(), 'job:backup', 0)",
+        "BEGIN; INSERT INTO runs (id, job, scheduled_at, trigger, state, created_at, resource, start_deadline_ms, \
+         start_by) VALUES (gen_random_uuid(), 'backup', '{}', 'schedule', 'claimed', now(), 'job:backup', 0, now())",
         super::database::text(now)
     );
     let blocker = super::database::Blocker::begin(db.as_postgres().connect().await, &insert).await;
@@ -223,7 +223,7 @@ async fn a_renewal_of_a_locked_row_is_unknown_and_delays_no_other(db: &TestDb) {
     let batch = ["one", "locked", "three", "foreign", "none"].map(|name| renewal(name, "a", None));
     let blocker = db.block("distributed_locks", "resource IN ('locked', 'foreign')").await;
     let began = Instant::now();
-    let answers = store.renew(&batch).await.unwrap();
+    let answers = store.renew(&batch, WITHIN).await.unwrap();
     assert!(began.elapsed() < BOUND, "{:?}", began.elapsed());
     let [Renewed::Renewed { .. }, Renewed::Unknown, Renewed::Renewed { .. }, taken, gone] = &answers[..] else {
         panic!("{answers:?}")
@@ -234,7 +234,7 @@ async fn a_renewal_of_a_locked_row_is_unknown_and_delays_no_other(db: &TestDb) {
         assert_eq!(lock(&store, name).await.renewed_at, renewed_at, "{name}");
     }
     blocker.end().await;
-    assert!(matches!(store.renew(&batch[1..2]).await.unwrap()[..], [Renewed::Renewed { .. }]));
+    assert!(matches!(store.renew(&batch[1..2], WITHIN).await.unwrap()[..], [Renewed::Renewed { .. }]));
 }
 
 async fn a_locked_row_does_not_keep_others_from_being_recovered(db: &TestDb) {
@@ -260,7 +260,7 @@ async fn a_host_whose_sessions_were_ended_goes_on(db: &TestDb) {
     let now = db.now().await;
     let run = host.run(&host.claim("backup", now)).await;
     let batch = [renewal("job:backup", run.owner.reveal(), run.token)];
-    host.store.renew(&batch).await.unwrap();
+    host.store.renew(&batch, WITHIN).await.unwrap();
     for _ in 0..3 {
         let ended = db
             .sql(
@@ -271,14 +271,14 @@ async fn a_host_whose_sessions_were_ended_goes_on(db: &TestDb) {
         assert!(!ended.is_empty() && ended.iter().all(|ended| ended == "t"), "{ended:?}");
         // The call that finds out may fail, and says that it is weather; the next does not.
         for _ in 0..2 {
-            if let Err(error) = host.store.renew(&batch).await {
+            if let Err(error) = host.store.renew(&batch, WITHIN).await {
                 assert!(error.is_transient() && error.is_unknown(), "{error}");
             }
             if let Err(error) = host.store.locks().await {
                 assert!(error.is_transient() && error.is_unknown(), "{error}");
             }
         }
-        assert!(matches!(host.store.renew(&batch).await.unwrap()[..], [Renewed::Renewed { .. }]));
+        assert!(matches!(host.store.renew(&batch, WITHIN).await.unwrap()[..], [Renewed::Renewed { .. }]));
         assert!(host.store.start(&run, now).await.unwrap());
     }
     assert!(host.store.finish(&run, &success()).await.unwrap().recorded);
@@ -326,11 +326,11 @@ async fn a_heartbeat_that_hangs_costs_one_call_only(db: &TestDb) {
     let (store, others) = (impatient(db, "beating"), db.store());
     acquire(&others, "report", "a").await;
     let batch = [renewal("report", "a", None)];
-    store.renew(&batch).await.unwrap();
+    store.renew(&batch, WITHIN).await.unwrap();
     let paused = cluster().pause_backend(backend(db, "beating").await);
     let began = Instant::now();
-    assert_timed_out(began, store.renew(&batch).await);
-    assert!(matches!(store.renew(&batch).await.unwrap()[..], [Renewed::Renewed { .. }]));
+    assert_timed_out(began, store.renew(&batch, BOUND).await);
+    assert!(matches!(store.renew(&batch, WITHIN).await.unwrap()[..], [Renewed::Renewed { .. }]));
     paused.resume();
 }
 
@@ -362,7 +362,7 @@ async fn a_refused_claim_writes_nothing_to_the_log(db: &TestDb) {
         host.store.claim(&Claim { wait: Some(TTL), ..host.claim("backup", now - 2 * SECOND) }).await.unwrap();
         host.store.acquire(&attempt("job:backup", "b")).await.unwrap();
         host.store.release(&resource("job:backup"), &owner("b"), None).await.unwrap();
-        host.store.renew(&[renewal("job:backup", "b", None)]).await.unwrap();
+        host.store.renew(&[renewal("job:backup", "b", None)], WITHIN).await.unwrap();
     }
     assert_eq!(db.count("runs", &format!("state = '{}'", RunState::Claimed)).await, 1);
     assert_eq!(db.errors_logged(), [""; 0]);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use cronlatch::job::JobName;
-use cronlatch::store::{Claimed, Pruned, Retention, RunKey};
+use cronlatch::store::{Claimed, Ending, Pruned, Retention, RunKey};
 use cronlatch::trigger::RunState;
 
 use super::database::{TestDb, text};
@@ -36,7 +36,7 @@ fn keep(days: u32) -> Retention {
 async fn run_at(db: &TestDb, host: &Host, at: DateTime<Utc>, state: RunState) -> RunKey {
     db.freeze_clock(at).await;
     let run = host.run(&host.claim("backup", at)).await;
-    host.store.finish(&run, &ending(state)).await.unwrap();
+    host.store.finish(&run, &Ending { finished_at: at, ..ending(state) }).await.unwrap();
     run
 }
 
@@ -63,7 +63,7 @@ async fn runs_older_than_they_are_kept_go(db: &TestDb) {
 async fn a_run_that_is_open_or_younger_than_the_horizon_never_goes(db: &TestDb) {
     let host = Host::new(db, "web-1");
     db.freeze_clock(day(0)).await;
-    host.register("backup", "digest").await;
+    register_long_ago(db, &host, "backup", "digest").await;
     for (name, state) in [("waiting", "waiting"), ("claimed", "claimed"), ("running", "running")] {
         let run = host.run(&host.claim(name, day(0))).await;
         db.sql(format!("UPDATE runs SET state = '{state}' WHERE id = '{}'", run.run)).await;
@@ -80,7 +80,7 @@ async fn a_run_that_is_open_or_younger_than_the_horizon_never_goes(db: &TestDb) 
 async fn a_trigger_whose_run_was_pruned_can_not_be_claimed_again(db: &TestDb) {
     let host = Host::new(db, "web-1");
     db.freeze_clock(day(0)).await;
-    host.register("backup", "digest").await;
+    register_long_ago(db, &host, "backup", "digest").await;
     for number in 0..3 {
         run_at(db, &host, day(number), RunState::Succeeded).await;
     }
@@ -98,7 +98,7 @@ async fn a_trigger_whose_run_was_pruned_can_not_be_claimed_again(db: &TestDb) {
 async fn runs_beyond_the_count_go_but_failures_losses_and_the_last_success_stay(db: &TestDb) {
     let host = Host::new(db, "web-1");
     db.freeze_clock(day(-1)).await;
-    host.register("backup", "digest").await;
+    register_long_ago(db, &host, "backup", "digest").await;
     let states = [
         RunState::Succeeded,
         RunState::Failed,
@@ -122,7 +122,7 @@ async fn the_count_is_each_jobs_own(db: &TestDb) {
     let host = Host::new(db, "web-1");
     db.freeze_clock(day(9)).await;
     for name in ["backup", "restore"] {
-        host.register(name, "digest").await;
+        register_long_ago(db, &host, name, "digest").await;
     }
     for (name, runs) in [("backup", 5), ("restore", 2)] {
         for number in 0..runs {
@@ -180,12 +180,12 @@ async fn make_history(db: &TestDb, jobs: usize, runs: i64) -> Vec<JobName> {
         let at = text(noon() + TimeDelta::hours(number));
         let rows = names.iter().map(|name| {
             let id = cronlatch::trigger::RunId::generate();
-            format!("('{id}', '{name}', '{at}', 'schedule', 'succeeded', '{at}', '{at}', 'r', 0)")
+            format!("('{id}', '{name}', '{at}', 'schedule', 'succeeded', '{at}', '{at}', 'r', 0, '{at}')")
         });
         let rows = rows.collect::<Vec<_>>().join(", ");
         db.sql(format!(
             "INSERT INTO runs (id, job, scheduled_at, trigger, state, created_at, finished_at, resource, \
-             start_deadline_ms) VALUES {rows}"
+             start_deadline_ms, start_by) VALUES {rows}"
         ))
         .await;
     }

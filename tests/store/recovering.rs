@@ -42,7 +42,7 @@ async fn a_run_whose_lock_expired_is_lost_and_its_lock_is_free(db: &TestDb) {
         token: run.token,
         rerun: None,
     };
-    let recovered = alive.store.recover(Some(noon() + TTL)).await.unwrap();
+    let recovered = alive.store.recover(Some(Expected::new(noon() + TTL))).await.unwrap();
     assert_eq!(recovered, Recovered { lost: vec![lost], overdue: vec![] });
     let after = row(&alive.store, run.run).await;
     assert_eq!((after.state, after.finished_at), (RunState::Lost, Some(noon() + TTL)));
@@ -211,10 +211,10 @@ async fn nothing_is_lost_while_the_clock_is_not_as_expected(db: &TestDb) {
     let now = noon() + 10 * TTL;
     db.freeze_clock(now).await;
     for off in [TimeDelta::milliseconds(1_001), TimeDelta::hours(-1)] {
-        assert_eq!(host.store.recover(Some(now + off)).await.unwrap(), Recovered::default());
+        assert_eq!(host.store.recover(Some(Expected::new(now + off))).await.unwrap(), Recovered::default());
     }
     assert_eq!(row(&host.store, run.run).await.state, RunState::Claimed);
-    assert_eq!(host.store.recover(Some(now + SECOND)).await.unwrap().lost.len(), 1);
+    assert_eq!(host.store.recover(Some(Expected::new(now + 900 * MILLISECOND))).await.unwrap().lost.len(), 1);
 }
 
 async fn waiting_runs_are_closed_even_while_the_clock_is_not_as_expected(db: &TestDb) {
@@ -223,7 +223,7 @@ async fn waiting_runs_are_closed_even_while_the_clock_is_not_as_expected(db: &Te
     let run = host.run(&host.claim("backup", noon())).await;
     host.store.give_back(&run, "drain").await.unwrap();
     db.freeze_clock(noon() + TTL).await;
-    let recovered = host.store.recover(Some(noon())).await.unwrap();
+    let recovered = host.store.recover(Some(Expected::new(noon()))).await.unwrap();
     assert_eq!((recovered.lost.len(), recovered.overdue.len()), (0, 1));
 }
 
@@ -247,6 +247,6 @@ async fn with_nothing_to_recover_nothing_is_done(db: &TestDb) {
     host.store.finish(&over, &success()).await.unwrap();
     acquire(&host.store, "by hand", "b").await;
     db.let_expire("by hand").await;
-    assert_eq!(host.store.recover(Some(now)).await.unwrap(), Recovered::default());
+    assert_eq!(host.store.recover(Some(Expected::new(now))).await.unwrap(), Recovered::default());
     assert_eq!(db.count("distributed_locks", "resource = 'by hand' AND released_at IS NULL").await, 1);
 }

@@ -34,7 +34,8 @@ async fn an_edited_job_begins_anew(db: &TestDb) {
     host.register("backup", "one").await;
     db.freeze_clock(noon() + TTL).await;
     host.register("backup", "two").await;
-    assert_eq!(watermark(&host).await, noon() + TTL);
+    // But for the last seconds, whose claims may be on their way.
+    assert_eq!(watermark(&host).await, noon() + TTL - 10 * SECOND);
 }
 
 async fn a_job_that_did_not_change_goes_on_where_it_was(db: &TestDb) {

@@ -31,7 +31,7 @@ async fn a_renewal_moves_the_end_alone(db: &TestDb) {
     let later = noon() + 20 * SECOND;
     db.freeze_clock(later).await;
     let before = BootInstant::now();
-    let renewed = store.renew(&[renewal("report", "a", grant.token)]).await.unwrap();
+    let renewed = store.renew(&[renewal("report", "a", grant.token)], WITHIN).await.unwrap();
     let [Renewed::Renewed { valid_until, expires_at }] = renewed[..] else { panic!("{renewed:?}") };
     assert_counted_from(before, valid_until, TTL);
     assert_eq!(expires_at, later + TTL);
@@ -46,7 +46,7 @@ async fn a_renewal_with_a_shorter_ttl_shortens_the_grant(db: &TestDb) {
     acquire(&store, "report", "a").await;
     let shorter = Renewal { ttl: ttl(SECOND), ..renewal("report", "a", None) };
     let before = BootInstant::now();
-    let renewed = store.renew(&[shorter]).await.unwrap();
+    let renewed = store.renew(&[shorter], WITHIN).await.unwrap();
     let [Renewed::Renewed { valid_until, expires_at }] = renewed[..] else { panic!("{renewed:?}") };
     assert_counted_from(before, valid_until, SECOND);
     assert_eq!(expires_at, noon() + SECOND);
@@ -58,7 +58,7 @@ async fn a_renewal_without_a_token_renews_whichever_the_owner_holds(db: &TestDb)
     acquire(&store, "report", "a").await;
     db.let_expire("report").await;
     acquire(&store, "report", "a").await;
-    assert!(is_renewed(&store.renew(&[renewal("report", "a", None)]).await.unwrap()[0]));
+    assert!(is_renewed(&store.renew(&[renewal("report", "a", None)], WITHIN).await.unwrap()[0]));
 }
 
 async fn a_batch_keeps_its_order(db: &TestDb) {
@@ -73,7 +73,7 @@ async fn a_batch_keeps_its_order(db: &TestDb) {
         }
         batch.push(Renewal { ttl: ttl(number * SECOND), ..renewal(&name, "a", None) });
     }
-    let answers = store.renew(&batch).await.unwrap();
+    let answers = store.renew(&batch, WITHIN).await.unwrap();
     assert_eq!(answers.len(), batch.len());
     for (asked, answer) in batch.iter().zip(answers) {
         match answer {
@@ -87,7 +87,7 @@ async fn a_batch_keeps_its_order(db: &TestDb) {
 }
 
 async fn an_empty_batch_is_answered(db: &TestDb) {
-    assert_eq!(db.store().renew(&[]).await.unwrap(), []);
+    assert_eq!(db.store().renew(&[], WITHIN).await.unwrap(), []);
 }
 
 async fn a_thousand_leases_are_renewed_in_one_call(db: &TestDb) {
@@ -103,7 +103,7 @@ async fn a_thousand_leases_are_renewed_in_one_call(db: &TestDb) {
     ))
     .await;
     let batch: Vec<_> = names.iter().map(|name| renewal(name, "a", FencingToken::new(1))).collect();
-    let answers = store.renew(&batch).await.unwrap();
+    let answers = store.renew(&batch, WITHIN).await.unwrap();
     assert_eq!(answers.iter().filter(|answer| is_renewed(answer)).count(), 1000);
 }
 
@@ -112,7 +112,7 @@ async fn a_lock_that_is_not_there_is_lost_and_gone(db: &TestDb) {
     let grant = acquire(&store, "report", "a").await;
     db.sql("DELETE FROM distributed_locks").await;
     for token in [None, Some(grant.token)] {
-        assert_eq!(store.renew(&[renewal("report", "a", token)]).await.unwrap(), [Renewed::Lost(Loss::Gone)]);
+        assert_eq!(store.renew(&[renewal("report", "a", token)], WITHIN).await.unwrap(), [Renewed::Lost(Loss::Gone)]);
     }
     assert_eq!(db.count("distributed_locks", "true").await, 0);
 }
@@ -122,7 +122,7 @@ async fn a_released_lock_is_lost_and_gone(db: &TestDb) {
     let grant = acquire(&store, "report", "a").await;
     store.release(&resource("report"), &owner("a"), None).await.unwrap();
     for token in [None, Some(grant.token)] {
-        assert_eq!(store.renew(&[renewal("report", "a", token)]).await.unwrap(), [Renewed::Lost(Loss::Gone)]);
+        assert_eq!(store.renew(&[renewal("report", "a", token)], WITHIN).await.unwrap(), [Renewed::Lost(Loss::Gone)]);
     }
     assert!(!is_held(&store, "report").await);
 }
@@ -133,7 +133,10 @@ async fn an_expired_lock_is_lost_and_never_revived(db: &TestDb) {
     db.let_expire("report").await;
     let before = db.sql("SELECT * FROM distributed_locks").await;
     for token in [None, Some(grant.token)] {
-        assert_eq!(store.renew(&[renewal("report", "a", token)]).await.unwrap(), [Renewed::Lost(Loss::Expired)]);
+        assert_eq!(
+            store.renew(&[renewal("report", "a", token)], WITHIN).await.unwrap(),
+            [Renewed::Lost(Loss::Expired)]
+        );
     }
     assert_eq!(db.sql("SELECT * FROM distributed_locks").await, before);
 }
@@ -145,7 +148,7 @@ async fn a_lock_that_another_holds_is_lost_to_it(db: &TestDb) {
     let theirs = acquire(&store, "report", "b").await;
     let before = db.sql("SELECT * FROM distributed_locks").await;
     for token in [None, Some(mine.token), Some(theirs.token)] {
-        let answers = store.renew(&[renewal("report", "a", token)]).await.unwrap();
+        let answers = store.renew(&[renewal("report", "a", token)], WITHIN).await.unwrap();
         assert_eq!(answers, [Renewed::Lost(Loss::TakenOver(PublicOwner::of("b")))]);
     }
     assert_eq!(db.sql("SELECT * FROM distributed_locks").await, before);
@@ -157,7 +160,7 @@ async fn a_lock_that_was_taken_over_is_lost_though_that_one_expired_too(db: &Tes
     db.let_expire("report").await;
     acquire(&store, "report", "b").await;
     db.let_expire("report").await;
-    let answers = store.renew(&[renewal("report", "a", mine.token)]).await.unwrap();
+    let answers = store.renew(&[renewal("report", "a", mine.token)], WITHIN).await.unwrap();
     assert!(matches!(answers[..], [Renewed::Lost(_)]), "{answers:?}");
 }
 
@@ -166,7 +169,7 @@ async fn a_renewal_under_an_old_token_of_the_same_owner_is_lost(db: &TestDb) {
     let old = acquire(&store, "report", "a").await;
     db.let_expire("report").await;
     let new = acquire(&store, "report", "a").await;
-    let answers = store.renew(&[renewal("report", "a", old.token)]).await.unwrap();
+    let answers = store.renew(&[renewal("report", "a", old.token)], WITHIN).await.unwrap();
     assert_eq!(answers, [Renewed::Lost(Loss::TakenOver(PublicOwner::of("a")))]);
     let row = lock(&store, "report").await;
     assert_eq!((row.holder.token, row.holder.expires_at), (new.token, new.expires_at));
@@ -180,7 +183,7 @@ async fn renewing_the_same_resource_for_its_owner_and_for_others_renews_for_the_
         renewal("report", "a", grant.token),
         renewal("report", "a", FencingToken::new(grant.token.get() - 1)),
     ];
-    let answers = store.renew(&batch).await.unwrap();
+    let answers = store.renew(&batch, WITHIN).await.unwrap();
     assert!(matches!(answers[..], [Renewed::Lost(_), Renewed::Renewed { .. }, Renewed::Lost(_)]), "{answers:?}");
 }
 
@@ -197,7 +200,7 @@ async fn two_batches_in_opposite_order_do_not_deadlock(db: &TestDb) {
         async move {
             let mut answers = Vec::new();
             for _ in 0..20 {
-                answers.extend(store.renew(&batch).await.unwrap());
+                answers.extend(store.renew(&batch, WITHIN).await.unwrap());
             }
             answers
         }

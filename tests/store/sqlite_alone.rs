@@ -116,9 +116,9 @@ async fn a_file_that_another_process_holds_shortly_is_waited_for(db: &TestDb) {
     let (one, two, three) = (host.clone(), host.clone(), host.clone());
     calls.spawn(async move { one.store.claim(&one.claim("backup", now)).await.map(|answer| answer.is_granted()) });
     calls.spawn(async move { two.store.acquire(&attempt("other", "a")).await.map(|answer| answer.is_granted()) });
-    calls.spawn(
-        async move { three.store.renew(&[renewal("report", "a", None)]).await.map(|answers| answers.len() == 1) },
-    );
+    calls.spawn(async move {
+        three.store.renew(&[renewal("report", "a", None)], WITHIN).await.map(|answers| answers.len() == 1)
+    });
     let began = Instant::now();
     eventually_async("they have waited", PATIENCE, async || began.elapsed() > Duration::from_millis(300)).await;
     assert!(calls.try_join_next().is_none(), "nobody writes while the file is held");
@@ -146,7 +146,7 @@ async fn a_file_that_another_process_holds_long_is_answered_within_the_calls_tim
         let answer = match call {
             0 => host.store.acquire(&attempt("other", "a")).await.map(drop),
             1 => host.store.claim(&host.claim("restore", now)).await.map(drop),
-            2 => host.store.renew(&[renewal("job:backup", run.owner.reveal(), None)]).await.map(drop),
+            2 => host.store.renew(&[renewal("job:backup", run.owner.reveal(), None)], WITHIN).await.map(drop),
             3 => host.store.finish(&run, &success()).await.map(drop),
             _ => host.store.release(&run.resource, &run.owner, None).await.map(drop),
         };
@@ -191,7 +191,7 @@ async fn a_heartbeat_does_not_wait_for_the_other_calls_of_its_host(db: &TestDb) 
             host.store.claim(&claim).await.unwrap()
         });
     }
-    let renewed = host.store.renew(&[renewal("report", "a", None)]).await.unwrap();
+    let renewed = host.store.renew(&[renewal("report", "a", None)], WITHIN).await.unwrap();
     assert_eq!(renewed.len(), 1);
     assert!(claims.join_all().await.iter().all(MayBeGranted::is_granted));
 }

@@ -103,7 +103,7 @@ async fn a_waiting_run_is_gone_at_the_end_of_its_wait(db: &TestDb) {
 
 async fn a_waiting_run_of_a_paused_job_is_not_taken_now(db: &TestDb) {
     let host = Host::new(db, "web-1");
-    host.register("backup", "digest").await;
+    register_long_ago(db, &host, "backup", "digest").await;
     let run = waiting_run(&host, db).await;
     db.sql("UPDATE jobs SET paused = true").await;
     assert_eq!(host.store.take(run, &host.claimant("job:backup")).await.unwrap(), Taken::NotNow);
@@ -119,10 +119,10 @@ async fn a_waiting_run_is_not_taken_over_a_dead_lock_while_the_clock_is_off(db: 
     let dead = acquire(&host.store, "job:backup", "by hand").await;
     db.let_expire("job:backup").await;
     let mut claimant = host.claimant("job:backup");
-    claimant.expected_now = Some(db.now().await - TimeDelta::hours(1));
+    claimant.expected_now = Some(Expected::new(db.now().await - TimeDelta::hours(1)));
     assert_eq!(host.store.take(run, &claimant).await.unwrap(), Taken::NotNow);
     assert_eq!(row(&host.store, run).await.state, RunState::Waiting);
-    claimant.expected_now = Some(db.now().await);
+    claimant.expected_now = Some(Expected::new(db.now().await));
     let grant = host.store.take(run, &claimant).await.unwrap().granted();
     assert_eq!(grant.taken_from.map(|from| from.token), Some(dead.token));
 }

@@ -1,7 +1,9 @@
+use std::time::Duration;
+
 use async_trait::async_trait;
 
 use super::decode::{acquired, between, column, holder};
-use super::{PostgresStore, all, one, sql};
+use super::{PostgresStore, Timeliness, sql};
 use crate::clock::BootInstant;
 use crate::lock::{FencingToken, Owner, PublicOwner, Resource};
 use crate::store::{Acquire, Acquired, LockRow, Locks, Loss, Released, Renewal, Renewed, StoreError};
@@ -10,25 +12,25 @@ use crate::store::{Acquire, Acquired, LockRow, Locks, Loss, Released, Renewal, R
 impl Locks for PostgresStore {
     async fn acquire(&self, acquire: &Acquire) -> Result<Acquired, StoreError> {
         let call = self.work.call("acquire a lock").await?;
+        let timely = Timeliness::of(acquire.expected_now, &call);
         let query = self
             .query(sql::ACQUIRE)
             .bind(acquire.resource.as_str())
             .bind(acquire.owner.reveal())
             .bind(acquire.ttl.as_millis())
-            .bind(acquire.expected_now);
-        let sent = BootInstant::now();
-        acquired(&one(call, query).await?, sent)
+            .bind(timely.expected_now);
+        acquired(&self.one(call, query).await?, timely.sent)
     }
 
-    async fn renew(&self, batch: &[Renewal]) -> Result<Vec<Renewed>, StoreError> {
+    async fn renew(&self, batch: &[Renewal], within: Duration) -> Result<Vec<Renewed>, StoreError> {
         let resources: Vec<_> = batch.iter().map(|renewal| renewal.resource.as_str()).collect();
         let owners: Vec<_> = batch.iter().map(|renewal| renewal.owner.reveal()).collect();
         let tokens: Vec<_> = batch.iter().map(|renewal| renewal.token.map(FencingToken::get)).collect();
         let ttls: Vec<_> = batch.iter().map(|renewal| renewal.ttl.as_millis()).collect();
-        let call = self.heartbeat.call("renew leases").await?;
+        let call = self.heartbeat.call_within("renew leases", within).await?;
         let query = self.query(sql::RENEW).bind(resources).bind(owners).bind(tokens).bind(ttls);
         let sent = BootInstant::now();
-        let rows = all(call, query).await?;
+        let rows = self.all(call, query).await?;
         rows.iter().map(|row| renewed(row, sent)).collect()
     }
 
@@ -41,7 +43,7 @@ impl Locks for PostgresStore {
         let call = self.work.call("release a lock").await?;
         let query =
             self.query(sql::RELEASE).bind(resource.as_str()).bind(owner.reveal()).bind(token.map(FencingToken::get));
-        if column(&one(call, query).await?, "released")? {
+        if column(&self.one(call, query).await?, "released")? {
             return Ok(Released::Released);
         }
         // What stood in the way is for the caller's information alone, so a second look will do.
@@ -53,13 +55,13 @@ impl Locks for PostgresStore {
 
     async fn lock(&self, resource: &Resource) -> Result<Option<LockRow>, StoreError> {
         let call = self.work.call("read a lock").await?;
-        let rows = all(call, self.query(sql::LOCK).bind(resource.as_str())).await?;
+        let rows = self.all(call, self.query(sql::LOCK).bind(resource.as_str())).await?;
         rows.first().map(lock_row).transpose()
     }
 
     async fn locks(&self) -> Result<Vec<LockRow>, StoreError> {
         let call = self.work.call("list locks").await?;
-        all(call, self.query(sql::LOCKS)).await?.iter().map(lock_row).collect()
+        self.all(call, self.query(sql::LOCKS)).await?.iter().map(lock_row).collect()
     }
 }
 

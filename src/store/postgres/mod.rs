@@ -16,12 +16,17 @@ mod sql;
 
 use std::str::FromStr;
 
+use chrono::{DateTime, Utc};
 use sqlx::postgres::{PgArguments, PgConnectOptions, PgConnection, PgRow};
 use sqlx::query::Query;
-use sqlx::{Executor, Postgres};
+use sqlx::{ConnectOptions, Executor, Postgres};
+use tokio::time::Instant;
 
 use super::connections::{Call, Connections};
 use super::{Location, OpenOptions, StoreError};
+use crate::clock::{BootInstant, Expected};
+
+type Statement<'q> = Query<'q, Postgres, PgArguments>;
 
 /// The shared tables in PostgreSQL.
 #[derive(Debug)]
@@ -42,12 +47,14 @@ impl PostgresStore {
             // The driver's error may quote the URL, and with it the password.
             let mut connect = PgConnectOptions::from_str(url)
                 .map_err(|_| StoreError::Unusable("the database's url can't be read".to_owned()))?
-                .application_name(&options.application);
+                .application_name(&options.application)
+                .disable_statement_logging();
             if let Some(password) = password {
                 connect = connect.password(password);
             }
             if pooler {
-                return Ok(connect.statement_cache_capacity(0));
+                // Poolers refuse startup parameters that they don't know.
+                return Ok(connect.statement_cache_capacity(0).extra_float_digits(None));
             }
             Ok(connect.options([("default_transaction_isolation", "read committed")]))
         };
@@ -62,44 +69,68 @@ impl PostgresStore {
     }
 
     /// A statement; named only where no pooler stands between.
-    fn query(&self, sql: &'static str) -> Query<'_, Postgres, PgArguments> {
+    fn query(&self, sql: &'static str) -> Statement<'_> {
         sqlx::query(sql).persistent(!self.pooler)
     }
 }
 
-/// Runs one statement that gives one row, on a connection that serves again if it went well.
-async fn one(mut call: Call<'_, PgConnection>, query: Query<'_, Postgres, PgArguments>) -> Result<PgRow, StoreError> {
-    match call.run(|connection| query.fetch_one(connection)).await {
-        Ok(row) => {
-            call.done();
-            Ok(row)
+impl PostgresStore {
+    /// Runs one statement that gives one row, on a connection that serves again if it went well.
+    async fn one(&self, call: Call<'_, PgConnection>, query: Statement<'_>) -> Result<PgRow, StoreError> {
+        let rows = self.all(call, query).await?;
+        rows.into_iter().next().ok_or_else(|| decode::malformed("an answer without a row"))
+    }
+
+    /// Runs one statement that gives any number of rows.
+    async fn all(&self, mut call: Call<'_, PgConnection>, query: Statement<'_>) -> Result<Vec<PgRow>, StoreError> {
+        match self.run(&mut call, query).await {
+            Ok(rows) => {
+                call.done();
+                Ok(rows)
+            }
+            // Inside a transaction, the connection can't be used any more.
+            Err(error) if self.pooler => Err(error),
+            Err(error) => Err(call.failed(error)),
         }
-        Err(error) => Err(call.failed(error)),
+    }
+
+    /// Runs one of several statements of a call. Behind a pooler each is a transaction: the driver
+    /// prepares and executes in two steps, which may meet two sessions otherwise.
+    async fn run(&self, call: &mut Call<'_, PgConnection>, query: Statement<'_>) -> Result<Vec<PgRow>, StoreError> {
+        if !self.pooler {
+            return call.run(|connection| query.fetch_all(connection)).await;
+        }
+        call.run(|connection| connection.execute(sql::BEGIN)).await?;
+        let rows = call.run(|connection| query.fetch_all(connection)).await?;
+        call.run(|connection| connection.execute(sql::COMMIT)).await?;
+        Ok(rows)
     }
 }
 
-/// Runs one statement that gives any number of rows.
-async fn all(
-    mut call: Call<'_, PgConnection>,
-    query: Query<'_, Postgres, PgArguments>,
-) -> Result<Vec<PgRow>, StoreError> {
-    match call.run(|connection| query.fetch_all(connection)).await {
-        Ok(rows) => {
-            call.done();
-            Ok(rows)
-        }
-        Err(error) => Err(call.failed(error)),
+/// What a request says of time: what the database's clock should show, and when nobody waits for an
+/// answer any more.
+#[derive(Clone, Copy)]
+struct Timeliness {
+    /// Before the request is sent.
+    sent: BootInstant,
+    expected_now: Option<DateTime<Utc>>,
+    give_up_at: Option<DateTime<Utc>>,
+}
+
+impl Timeliness {
+    /// To be made right before the request is sent.
+    fn of(expected: Option<Expected>, call: &Call<'_, PgConnection>) -> Self {
+        let sent = BootInstant::now();
+        let expected_now = expected.map(|expected| expected.at(sent));
+        let left = call.deadline().saturating_duration_since(Instant::now());
+        Self { sent, expected_now, give_up_at: expected_now.map(|now| now + left) }
     }
-}
 
-/// Begins a transaction whose waits for rows are bounded, as in the functions of the schema.
-async fn begin(call: &mut Call<'_, PgConnection>) -> Result<(), StoreError> {
-    call.run(|connection| connection.execute(sql::BEGIN)).await?;
-    Ok(())
-}
-
-/// Commits it.
-async fn commit(call: &mut Call<'_, PgConnection>) -> Result<(), StoreError> {
-    call.run(|connection| connection.execute(sql::COMMIT)).await?;
-    Ok(())
+    /// The same for a second try, after the database said what its clock shows: an answer that came in
+    /// time was not late, whatever this host expected.
+    fn corrected(mut self, read_at: DateTime<Utc>, call: &Call<'_, PgConnection>) -> Self {
+        self.sent = BootInstant::now();
+        self.give_up_at = Some(read_at + call.deadline().saturating_duration_since(Instant::now()));
+        self
+    }
 }

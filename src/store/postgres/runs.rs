@@ -3,42 +3,38 @@ use chrono::{DateTime, Utc};
 use sqlx::postgres::PgRow;
 
 use super::decode::{acquired, attempt, column, grant, malformed, optional_run_id, run_id, token, trigger, word};
-use super::{PostgresStore, all, one, sql};
-use crate::clock::BootInstant;
+use super::{PostgresStore, Statement, Timeliness, sql};
+use crate::clock::{BootInstant, Expected};
 use crate::job::JobName;
 use crate::lock::FencingToken;
 use crate::store::{
-    Acquired, Became, CatchUpPlan, Claim, Claimant, Claimed, Ending, Finished, JobProgress, LockAtEnd, ProgressQuery,
-    Pruned, Recovered, Retention, RunFilter, RunKey, RunRow, Runs, StoreError, Taken, WaitingRun,
+    Acquired, Became, CatchUpPlan, Claim, Claimant, Claimed, Ending, Finished, JobProgress, LockAtEnd, MissedRow,
+    ProgressQuery, Pruned, Recovered, Retention, RunFilter, RunKey, RunRow, Runs, StoreError, Taken, WaitingRun,
 };
 use crate::trigger::{Origin, RunId, RunState, SkipReason, Target, Trigger, TriggerKind};
 
 #[async_trait]
 impl Runs for PostgresStore {
     async fn claim(&self, claim: &Claim) -> Result<Claimed, StoreError> {
-        let call = self.work.call("claim a trigger").await?;
-        let by = &claim.claimant;
-        let query = self
-            .query(sql::CLAIM)
-            .bind(claim.run.as_uuid())
-            .bind(claim.trigger.job.as_str())
-            .bind(claim.trigger.scheduled_at)
-            .bind(claim.trigger.target.as_str())
-            .bind(claim.trigger.origin.as_str())
-            .bind(i32::try_from(claim.attempt).unwrap_or(i32::MAX))
-            .bind(claim.kind.as_str())
-            .bind(by.host.as_str())
-            .bind(by.instance.as_uuid())
-            .bind(by.owner.reveal())
-            .bind(by.owner.public().as_str().to_owned())
-            .bind(by.resource.as_str())
-            .bind(by.ttl.as_millis())
-            .bind(by.expected_now)
-            .bind(claim.wait.map(millis))
-            .bind(millis(claim.start_deadline))
-            .bind(i32::try_from(claim.reruns_left).unwrap_or(i32::MAX));
-        let sent = BootInstant::now();
-        claimed(&one(call, query).await?, sent)
+        let mut call = self.work.call("claim a trigger").await?;
+        let timely = Timeliness::of(claim.claimant.expected_now, &call);
+        let rows = match self.run(&mut call, self.claim_query(claim, timely)).await {
+            Ok(rows) => rows,
+            Err(error) => return Err(if self.pooler { error } else { call.failed(error) }),
+        };
+        let row = rows.first().ok_or_else(|| malformed("an answer without a row"))?;
+        match claimed(row, timely.sent)? {
+            // It came in time, so it is this host that expects another time than the database has.
+            Claimed::TooLate => {
+                let timely = timely.corrected(column(row, "read_at")?, &call);
+                let row = self.one(call, self.claim_query(claim, timely)).await?;
+                claimed(&row, timely.sent)
+            }
+            answer => {
+                call.done();
+                Ok(answer)
+            }
+        }
     }
 
     async fn unclaimed(&self, triggers: &[Trigger]) -> Result<Vec<Trigger>, StoreError> {
@@ -49,7 +45,7 @@ impl Runs for PostgresStore {
         let call = self.work.call("look for claims").await?;
         let query = self.query(sql::UNCLAIMED).bind(jobs).bind(instants).bind(targets).bind(origins);
         let mut unclaimed = Vec::new();
-        for row in all(call, query).await? {
+        for row in self.all(call, query).await? {
             let place = usize::try_from(column::<i64>(&row, "place")?).unwrap_or_default();
             unclaimed.extend(triggers.get(place.wrapping_sub(1)).cloned());
         }
@@ -64,7 +60,7 @@ impl Runs for PostgresStore {
             .bind(key.owner.public().as_str().to_owned())
             .bind(key.token.get())
             .bind(started_at);
-        column(&one(call, query).await?, "started")
+        column(&self.one(call, query).await?, "started")
     }
 
     async fn finish(&self, key: &RunKey, ending: &Ending) -> Result<Finished, StoreError> {
@@ -81,9 +77,10 @@ impl Runs for PostgresStore {
             .bind(ending.signal)
             .bind(ending.reason.as_deref())
             .bind(ending.started_at)
+            .bind(ending.finished_at)
             .bind(ending.output_tail.as_deref())
             .bind(*RunId::generate().as_uuid());
-        let row = one(call, query).await?;
+        let row = self.one(call, query).await?;
         let lock = word(&row, "lock", |word| match word {
             "released" => Some(LockAtEnd::Released),
             "expired" => Some(LockAtEnd::Expired),
@@ -103,16 +100,17 @@ impl Runs for PostgresStore {
             .bind(key.resource.as_str())
             .bind(key.token.get())
             .bind(reason);
-        column(&one(call, query).await?, "given")
+        column(&self.one(call, query).await?, "given")
     }
 
     async fn waiting(&self) -> Result<Vec<WaitingRun>, StoreError> {
         let call = self.work.call("list waiting runs").await?;
-        all(call, self.query(sql::WAITING)).await?.iter().map(waiting_run).collect()
+        self.all(call, self.query(sql::WAITING)).await?.iter().map(waiting_run).collect()
     }
 
     async fn take(&self, run: RunId, by: &Claimant) -> Result<Taken, StoreError> {
         let call = self.work.call("take a waiting run").await?;
+        let timely = Timeliness::of(by.expected_now, &call);
         let query = self
             .query(sql::TAKE)
             .bind(run.as_uuid())
@@ -122,9 +120,10 @@ impl Runs for PostgresStore {
             .bind(by.owner.public().as_str().to_owned())
             .bind(by.resource.as_str())
             .bind(by.ttl.as_millis())
-            .bind(by.expected_now);
-        let sent = BootInstant::now();
-        let row = one(call, query).await?;
+            .bind(timely.expected_now)
+            .bind(timely.give_up_at);
+        let sent = timely.sent;
+        let row = self.one(call, query).await?;
         let outcome: String = column(&row, "outcome")?;
         Ok(match outcome.as_str() {
             "granted" => Taken::Granted(grant(&row, sent)?),
@@ -132,13 +131,13 @@ impl Runs for PostgresStore {
                 Acquired::Held(holder) => Taken::Held(holder),
                 _ => Taken::NotNow,
             },
-            "not_now" => Taken::NotNow,
+            "not_now" | "too_late" => Taken::NotNow,
             _ => Taken::Gone,
         })
     }
 
-    async fn recover(&self, expected_now: Option<DateTime<Utc>>) -> Result<Recovered, StoreError> {
-        self.recover_in_one_transaction(expected_now).await
+    async fn recover(&self, expected_now: Option<Expected>) -> Result<Recovered, StoreError> {
+        self.recover_what_is_lost(expected_now).await
     }
 
     async fn progress(&self, queries: &[ProgressQuery]) -> Result<Vec<JobProgress>, StoreError> {
@@ -146,7 +145,17 @@ impl Runs for PostgresStore {
     }
 
     async fn catch_up(&self, plan: &CatchUpPlan) -> Result<bool, StoreError> {
-        self.catch_up_in_one_transaction(plan).await
+        self.carry_out(plan).await
+    }
+
+    async fn missed(&self, filter: &RunFilter) -> Result<Vec<MissedRow>, StoreError> {
+        let call = self.work.call("list missed triggers").await?;
+        let query = self
+            .query(sql::MISSED)
+            .bind(filter.job.as_ref().map(JobName::as_str))
+            .bind(filter.since)
+            .bind(i64::from(filter.limit));
+        self.all(call, query).await?.iter().map(missed_row).collect()
     }
 
     async fn prune(&self, retention: &Retention) -> Result<Pruned, StoreError> {
@@ -162,7 +171,32 @@ impl Runs for PostgresStore {
             .bind(filter.since)
             .bind(filter.before.as_ref().map(RunId::as_uuid))
             .bind(i64::from(filter.limit));
-        all(call, query).await?.iter().map(run_row).collect()
+        self.all(call, query).await?.iter().map(run_row).collect()
+    }
+}
+
+impl PostgresStore {
+    fn claim_query<'q>(&'q self, claim: &'q Claim, timely: Timeliness) -> Statement<'q> {
+        let by = &claim.claimant;
+        self.query(sql::CLAIM)
+            .bind(claim.run.as_uuid())
+            .bind(claim.trigger.job.as_str())
+            .bind(claim.trigger.scheduled_at)
+            .bind(claim.trigger.target.as_str())
+            .bind(claim.trigger.origin.as_str())
+            .bind(i32::try_from(claim.attempt).unwrap_or(i32::MAX))
+            .bind(claim.kind.as_str())
+            .bind(by.host.as_str())
+            .bind(by.instance.as_uuid())
+            .bind(by.owner.reveal())
+            .bind(by.owner.public().as_str().to_owned())
+            .bind(by.resource.as_str())
+            .bind(by.ttl.as_millis())
+            .bind(timely.expected_now)
+            .bind(timely.give_up_at)
+            .bind(claim.wait.map(millis))
+            .bind(millis(claim.start_deadline))
+            .bind(i32::try_from(claim.reruns_left).unwrap_or(i32::MAX))
     }
 }
 
@@ -196,6 +230,8 @@ fn claimed(row: &PgRow, sent: BootInstant) -> Result<Claimed, StoreError> {
         }
         "paused" => Claimed::Paused,
         "forgotten" => Claimed::Forgotten,
+        "settled" => Claimed::Settled,
+        "too_late" => Claimed::TooLate,
         other => return Err(malformed(format!("column outcome holds {other:?}"))),
     })
 }
@@ -240,6 +276,17 @@ fn run_row(row: &PgRow) -> Result<RunRow, StoreError> {
         reason: column(row, "reason")?,
         blocked_by: optional_run_id(row, "blocked_by")?,
         output_tail: column(row, "output_tail")?,
+    })
+}
+
+fn missed_row(row: &PgRow) -> Result<MissedRow, StoreError> {
+    Ok(MissedRow {
+        job: column(row, "job")?,
+        from: column(row, "range_from")?,
+        to: column(row, "range_to")?,
+        count: u64::try_from(column::<i64>(row, "count")?).unwrap_or_default(),
+        reason: column(row, "reason")?,
+        recorded_at: column(row, "recorded_at")?,
     })
 }
 

@@ -3,7 +3,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use sqlx::{Executor, PgConnection};
 
-use super::decode::column;
+use super::decode::{column, malformed};
 use super::{PostgresStore, sql};
 use crate::store::connections::Call;
 use crate::store::schema::{Migration, judge};
@@ -18,28 +18,40 @@ const MIGRATIONS: &[Migration] =
 #[async_trait]
 impl Schema for PostgresStore {
     async fn migrate(&self) -> Result<Migrated, StoreError> {
+        // A role that may only use the tables has nothing to do here, and needs no right to make them.
+        if let Some((found, min_reader)) = self.found().await?
+            && found >= SCHEMA_VERSION
+            && min_reader <= SCHEMA_VERSION
+        {
+            return Ok(Migrated { from: found, to: found });
+        }
         let mut call = self.direct.call("migrate").await?;
         call.run(|connection| connection.execute(sqlx::raw_sql(sql::SCHEMA_TABLE))).await?;
         migrate_under_lock(call).await
     }
 
     async fn check_schema(&self) -> Result<(), StoreError> {
-        let mut call = self.work.call("check the schema").await?;
-        let query = self.query(sql::SCHEMA_FOUND);
-        let row = call.run(|connection| query.fetch_one(connection)).await?;
-        if !column::<bool>(&row, "found")? {
-            call.done();
-            return Err(SchemaError::Missing.into());
-        }
-        let query = self.query(sql::SCHEMA_READ);
-        let row = call.run(|connection| query.fetch_optional(connection)).await?;
-        call.done();
-        let found = match row {
-            None => None,
-            Some(row) => Some((column(&row, "version")?, column(&row, "min_reader")?)),
-        };
-        judge(found.filter(|(version, _)| *version > 0))?;
+        judge(self.found().await?)?;
         Ok(())
+    }
+}
+
+impl PostgresStore {
+    /// The version and the oldest reader of the tables that are there, if any are.
+    async fn found(&self) -> Result<Option<(i64, i64)>, StoreError> {
+        let mut call = self.work.call("check the schema").await?;
+        let rows = self.run(&mut call, self.query(sql::SCHEMA_FOUND)).await?;
+        let row = rows.first().ok_or_else(|| malformed("an answer without a row"))?;
+        if !column::<bool>(row, "found")? {
+            call.done();
+            return Ok(None);
+        }
+        let rows = self.all(call, self.query(sql::SCHEMA_READ)).await?;
+        let found = match rows.first() {
+            None => None,
+            Some(row) => Some((column(row, "version")?, column(row, "min_reader")?)),
+        };
+        Ok(found.filter(|(version, _): &(i64, i64)| *version > 0))
     }
 }
 

@@ -1,7 +1,9 @@
 //! The statements, in the order of the port. `../sqlite/sql.rs` has the same names.
 
-/// Begins a transaction whose waits for rows are bounded.
-pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '500ms'";
+/// Begins a transaction that a pooler keeps on one session, and that the server ends by itself if this
+/// host falls silent in it.
+pub(super) const BEGIN: &str =
+    "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = '5s'";
 
 pub(super) const COMMIT: &str = "COMMIT";
 
@@ -96,7 +98,7 @@ pub(super) const LOCKS: &str = concat!(lock_columns!(), "WHERE l.released_at IS 
 /// Columns of a claim's answer.
 macro_rules! claim_columns {
     () => {
-        "c.outcome, c.run, c.host, c.state, c.reason, c.wait_until, c.early_ms, "
+        "c.outcome, c.run, c.host, c.state, c.reason, c.wait_until, c.early_ms, c.read_at, "
     };
 }
 
@@ -104,7 +106,7 @@ pub(super) const CLAIM: &str = concat!(
     "SELECT ",
     claim_columns!(),
     grant_columns!("c.lock"),
-    " FROM cronlatch_claim_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) AS c"
+    " FROM cronlatch_claim_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18) AS c"
 );
 
 pub(super) const UNCLAIMED: &str = "
@@ -121,7 +123,7 @@ ORDER BY i.place";
 pub(super) const START: &str = "SELECT cronlatch_start_v1($1, $2, $3, $4) AS started";
 
 pub(super) const FINISH: &str =
-    "SELECT recorded, lock FROM cronlatch_finish_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+    "SELECT recorded, lock FROM cronlatch_finish_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
 
 pub(super) const GIVE_BACK: &str = "SELECT cronlatch_give_back_v1($1, $2, $3, $4, $5, $6) AS given";
 
@@ -133,36 +135,20 @@ pub(super) const TAKE: &str = concat!(
     "SELECT ",
     claim_columns!(),
     grant_columns!("c.lock"),
-    " FROM cronlatch_take_v1($1, $2, $3, $4, $5, $6, $7, $8) AS c"
+    " FROM cronlatch_take_v1($1, $2, $3, $4, $5, $6, $7, $8, $9) AS c"
 );
 
-/// Open runs without a live lock, and waiting ones whose time is over. Reads only: nearly always
-/// there are none.
+/// Open runs that seem to have no live lock. Reads only: nearly always there are none.
 pub(super) const RECOVERABLE: &str = "
-SELECT cronlatch_now_v1() AS now,
-       (SELECT count(*) FROM runs r
-        WHERE r.state IN ('claimed', 'running') AND NOT EXISTS (
-            SELECT FROM distributed_locks l
-            WHERE l.resource = r.resource AND l.token = r.token AND l.released_at IS NULL
-              AND l.expires_at > cronlatch_now_v1())) AS lost,
-       (SELECT count(*) FROM runs WHERE state = 'waiting' AND wait_until <= cronlatch_now_v1()) AS overdue";
-
-pub(super) const LOSE: &str = "
-UPDATE runs SET state = 'lost', reason = 'lease_expired', finished_at = cronlatch_now_v1()
-WHERE id IN (
+SELECT cronlatch_now_v1() AS now, ARRAY(
     SELECT r.id FROM runs r
     WHERE r.state IN ('claimed', 'running') AND NOT EXISTS (
         SELECT FROM distributed_locks l
         WHERE l.resource = r.resource AND l.token = r.token AND l.released_at IS NULL
           AND l.expires_at > cronlatch_now_v1())
-    ORDER BY r.id LIMIT 100 FOR UPDATE SKIP LOCKED)
-RETURNING id, job, scheduled_at, target, origin, attempt, host, resource, token, start_deadline_ms, reruns_left";
+    ORDER BY r.id LIMIT 100) AS lost";
 
-pub(super) const FREE_LOST: &str = "
-UPDATE distributed_locks SET expires_at = 'epoch', released_at = cronlatch_now_v1()
-WHERE resource = $1 AND token = $2 AND released_at IS NULL";
-
-pub(super) const RERUN: &str = "SELECT cronlatch_rerun_v1($1, $2) AS made";
+pub(super) const LOSE: &str = "SELECT * FROM cronlatch_lose_v1($1, $2)";
 
 pub(super) const OVERDUE: &str = "
 UPDATE runs
@@ -176,6 +162,7 @@ RETURNING id, job, scheduled_at, target, origin, attempt, resource, state, reaso
 
 pub(super) const PROGRESS_JOBS: &str = "
 SELECT j.name, j.caught_up_through,
+       greatest(j.caught_up_through, j.pruned_through) AS settled_through,
        (SELECT max(r.scheduled_at) FROM runs r
         WHERE r.job = j.name AND r.scheduled_at <= i.since AND r.target = '' AND r.origin = 'schedule') AS newest_before
 FROM unnest($1::text[], $2::timestamptz[]) AS i (job, since) JOIN jobs j ON j.name = i.job";
@@ -187,66 +174,20 @@ JOIN runs r ON r.job = i.job AND r.scheduled_at > greatest(j.caught_up_through, 
 WHERE r.origin = 'schedule' AND r.target = '' AND r.attempt = 1
 ORDER BY r.job, r.scheduled_at";
 
-pub(super) const MOVE_WATERMARK: &str = "
-UPDATE jobs SET caught_up_through = $3 WHERE name = $1 AND caught_up_through = $2 RETURNING name";
+pub(super) const CATCH_UP: &str =
+    "SELECT cronlatch_catch_up_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) AS carried_out";
 
-pub(super) const MISSED_RANGE: &str = "
-INSERT INTO trigger_ranges (job, kind, reason, range_from, range_to, count, recorded_at)
-VALUES ($1, 'missed', $2, $3, $4, $5, cronlatch_now_v1())";
+pub(super) const PRUNE_BY_AGE: &str = "SELECT cronlatch_prune_age_v1($1, $2) AS gone";
 
-pub(super) const LATE_RUN: &str = "
-INSERT INTO runs (id, job, scheduled_at, trigger, state, reason, created_at, wait_until, resource, start_deadline_ms,
-                  reruns_left)
-VALUES ($1, $2, $3, 'catch_up', 'waiting', 'catch_up', cronlatch_now_v1(),
-        cronlatch_now_v1() + $5 * interval '1 millisecond', $4, $5, $6)
-ON CONFLICT DO NOTHING";
+/// The next jobs to count.
+pub(super) const PRUNE_JOBS: &str = "SELECT name FROM jobs WHERE $1::text IS NULL OR name > $1 ORDER BY name LIMIT 50";
 
-/// Runs that are over for longer than they are kept. The job remembers up to where its history is
-/// gone.
-pub(super) const PRUNE_BY_AGE: &str = "
-WITH old AS (
-    SELECT id, job, scheduled_at FROM runs
-    WHERE finished_at < cronlatch_now_v1() - $1 * interval '1 millisecond'
-      AND scheduled_at < cronlatch_now_v1() - $2 * interval '1 millisecond'
-    ORDER BY id LIMIT 1000 FOR UPDATE SKIP LOCKED
-), remembered AS (
-    UPDATE jobs j SET pruned_through = greatest(j.pruned_through, o.through)
-    FROM (SELECT job, max(scheduled_at) AS through FROM old GROUP BY job) AS o
-    WHERE j.name = o.job
-)
-DELETE FROM runs WHERE id IN (SELECT id FROM old)";
+pub(super) const PRUNE_BY_COUNT: &str = "SELECT cronlatch_prune_count_v1($1, $2, $3) AS gone";
 
-/// The next jobs, each with the newest instant beyond the runs that are kept of it.
-pub(super) const PRUNE_COUNT: &str = "
-SELECT j.name, (SELECT r.scheduled_at FROM runs r WHERE r.job = j.name
-                ORDER BY r.scheduled_at DESC OFFSET $2 LIMIT 1) AS beyond
-FROM jobs j WHERE $1::text IS NULL OR j.name > $1 ORDER BY j.name LIMIT 50";
-
-pub(super) const PRUNE_BY_COUNT: &str = "
-WITH old AS (
-    SELECT r.id, r.scheduled_at FROM runs r JOIN jobs j ON j.name = r.job
-    WHERE r.job = $1 AND r.scheduled_at <= $2
-      AND r.scheduled_at < cronlatch_now_v1() - $3 * interval '1 millisecond'
-      AND r.state IN ('succeeded', 'cancelled', 'skipped', 'missed')
-      AND NOT (r.state = 'succeeded' AND r.scheduled_at IS NOT DISTINCT FROM j.last_success_at)
-    ORDER BY r.scheduled_at LIMIT 1000 FOR UPDATE OF r SKIP LOCKED
-), remembered AS (
-    UPDATE jobs j SET pruned_through = greatest(j.pruned_through, o.through)
-    FROM (SELECT max(scheduled_at) AS through FROM old) AS o
-    WHERE j.name = $1 AND o.through IS NOT NULL
-)
-DELETE FROM runs WHERE id IN (SELECT id FROM old)";
-
-/// Tokens come from one sequence, so a lock's next row has a higher one all the same.
-pub(super) const PRUNE_LOCKS: &str = "
-DELETE FROM distributed_locks WHERE id IN (
-    SELECT id FROM distributed_locks
-    WHERE released_at < cronlatch_now_v1() - greatest($1, 86400000) * interval '1 millisecond'
-    LIMIT 1000 FOR UPDATE SKIP LOCKED)";
-
-pub(super) const PRUNE_RANGES: &str = "
-DELETE FROM trigger_ranges WHERE id IN (
-    SELECT id FROM trigger_ranges WHERE recorded_at < cronlatch_now_v1() - $1 * interval '1 millisecond' LIMIT 1000)";
+pub(super) const MISSED: &str = "
+SELECT job, range_from, range_to, count, reason, recorded_at FROM trigger_ranges
+WHERE kind = 'missed' AND ($1::text IS NULL OR job = $1) AND ($2::timestamptz IS NULL OR range_to >= $2)
+ORDER BY id DESC LIMIT $3";
 
 pub(super) const HISTORY: &str = "
 SELECT id, job, scheduled_at, target, origin, attempt, trigger, state, host, resource, token, claimed_at, started_at,
@@ -265,8 +206,6 @@ ON CONFLICT (instance) DO UPDATE
 SET labels = excluded.labels, schedule_digest = excluded.schedule_digest, clock_offset_ms = excluded.clock_offset_ms,
     draining = excluded.draining, stale_after_ms = excluded.stale_after_ms, seen_at = cronlatch_now_v1()";
 
-pub(super) const FORGET_DEAD: &str = "DELETE FROM hosts WHERE seen_at < cronlatch_now_v1() - greatest(interval '1 day', stale_after_ms * interval '2 ms')";
-
 pub(super) const LEAVE: &str = "DELETE FROM hosts WHERE instance = $1";
 
 pub(super) const HOSTS: &str = "
@@ -275,27 +214,14 @@ FROM hosts WHERE seen_at > cronlatch_now_v1() - stale_after_ms * interval '1 mil
 
 pub(super) const NOW: &str = "SELECT cronlatch_now_v1() AS now";
 
-pub(super) const REGISTER_JOB: &str = "
-INSERT INTO jobs (name, digest, caught_up_through)
-SELECT i.name, i.digest, cronlatch_now_v1() FROM unnest($1::text[], $2::text[]) AS i (name, digest) ORDER BY i.name
-ON CONFLICT (name) DO UPDATE
-SET digest = excluded.digest, caught_up_through = greatest(jobs.caught_up_through, cronlatch_now_v1())
-WHERE jobs.digest <> excluded.digest";
-
-pub(super) const REGISTER_DEFINITION: &str = "
-INSERT INTO job_definitions (job, instance, digest, seen_at)
-SELECT i.name, $3, i.digest, cronlatch_now_v1() FROM unnest($1::text[], $2::text[]) AS i (name, digest) ORDER BY i.name
-ON CONFLICT (job, instance) DO UPDATE SET digest = excluded.digest, seen_at = excluded.seen_at
-WHERE job_definitions.digest <> excluded.digest";
-
-pub(super) const FORGET_DEFINITIONS: &str = "DELETE FROM job_definitions WHERE instance = $1 AND job <> ALL($2)";
+pub(super) const REGISTER: &str = "SELECT cronlatch_register_v1($1, $2, $3)";
 
 /// Makes the schema's own row, if there is none. Two hosts that make the first table at once would
 /// meet in the catalogue's unique index, IF NOT EXISTS or not: hence the one advisory lock, which
 /// ends with its transaction.
 pub(super) const SCHEMA_TABLE: &str = "
 BEGIN;
-SELECT pg_advisory_xact_lock(hashtext('cronlatch_schema'));
+SELECT pg_advisory_xact_lock(1668246382, 0);
 CREATE TABLE IF NOT EXISTS cronlatch_schema (
     id         integer PRIMARY KEY CHECK (id = 1),
     version    bigint NOT NULL,

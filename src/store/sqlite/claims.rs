@@ -9,12 +9,12 @@ use super::decode::{
     between, column, holder, instant, later, malformed, optional_instant, raw, run_id, text, token, valid_until, word,
 };
 use super::runs::millis;
-use super::sql;
 use super::transaction::Transaction;
+use super::{Statement, sql};
 use crate::job::JobName;
 use crate::lock::{FencingToken, Owner, Resource};
 use crate::store::{Acquired, Became, Claim, Claimant, Claimed, Grant, Holder, StoreError, Taken};
-use crate::trigger::{RunId, RunState, SkipReason, Target};
+use crate::trigger::{Origin, RunId, RunState, SkipReason, Target, TriggerKind};
 
 impl Transaction<'_> {
     pub(super) async fn claim(&mut self, claim: &Claim) -> Result<Claimed, StoreError> {
@@ -24,15 +24,23 @@ impl Transaction<'_> {
         if early > Duration::from_secs(1) {
             return Ok(Claimed::TooEarly { by: early });
         }
-        if optional_instant(&row, "pruned_through")?.is_some_and(|through| through >= claim.trigger.scheduled_at) {
+        if self.optional(claimed_query(claim)).await?.is_some() {
+            return self.already_claimed(claim).await;
+        }
+        let is_past = |through: Option<DateTime<Utc>>| through.is_some_and(|at| at >= claim.trigger.scheduled_at);
+        if is_past(optional_instant(&row, "pruned_through")?) {
             return Ok(Claimed::Forgotten);
         }
         if column::<Option<bool>>(&row, "paused")?.unwrap_or_default() {
             return Ok(Claimed::Paused);
         }
-        if !self.insert_run(claim, now).await? {
-            return self.already_claimed(claim).await;
+        let of_schedule = claim.kind == TriggerKind::Schedule
+            && claim.trigger.origin == Origin::schedule()
+            && claim.trigger.target == Target::fleet();
+        if of_schedule && is_past(optional_instant(&row, "caught_up_through")?) {
+            return Ok(Claimed::Settled);
         }
+        self.insert_run(claim, now).await?;
         let by = &claim.claimant;
         let held = match self.other_run(&claim.trigger.job, &claim.trigger.target, &by.resource).await? {
             Some(holder) => Some(holder),
@@ -53,7 +61,7 @@ impl Transaction<'_> {
         Ok(Claimed::Held { holder: held, became })
     }
 
-    async fn insert_run(&mut self, claim: &Claim, now: DateTime<Utc>) -> Result<bool, StoreError> {
+    async fn insert_run(&mut self, claim: &Claim, now: DateTime<Utc>) -> Result<(), StoreError> {
         let by = &claim.claimant;
         let query = sqlx::query(sql::CLAIM)
             .bind(claim.run.to_string())
@@ -69,18 +77,14 @@ impl Transaction<'_> {
             .bind(by.owner.public().as_str().to_owned())
             .bind(by.resource.as_str())
             .bind(millis(claim.start_deadline))
+            .bind(text(later(now, claim.start_deadline)))
             .bind(i64::from(claim.reruns_left));
-        Ok(self.optional(query).await?.is_some())
+        self.all(query).await?;
+        Ok(())
     }
 
     async fn already_claimed(&mut self, claim: &Claim) -> Result<Claimed, StoreError> {
-        let query = sqlx::query(sql::CLAIMED)
-            .bind(claim.trigger.job.as_str())
-            .bind(text(claim.trigger.scheduled_at))
-            .bind(claim.trigger.target.as_str())
-            .bind(claim.trigger.origin.as_str())
-            .bind(i64::from(claim.attempt));
-        let row = self.one(query).await?;
+        let row = self.one(claimed_query(claim)).await?;
         let run = run_id(&row, "id")?;
         let state = word(&row, "state", RunState::from_column)?;
         if run == claim.run {
@@ -224,4 +228,14 @@ impl Transaction<'_> {
             }
         }
     }
+}
+
+/// The row of a claim's trigger and attempt.
+fn claimed_query(claim: &Claim) -> Statement<'_> {
+    sqlx::query(sql::CLAIMED)
+        .bind(claim.trigger.job.as_str())
+        .bind(text(claim.trigger.scheduled_at))
+        .bind(claim.trigger.target.as_str())
+        .bind(claim.trigger.origin.as_str())
+        .bind(i64::from(claim.attempt))
 }

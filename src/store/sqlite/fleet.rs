@@ -56,7 +56,6 @@ impl Hosts for SqliteStore {
             transaction.all(query).await?;
         }
         transaction.all(sqlx::query(sql::FORGET_DEFINITIONS).bind(instance.to_string()).bind(names)).await?;
-        transaction.all(sqlx::query(sql::FORGET_DEAD)).await?;
         transaction.commit().await
     }
 }

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use async_trait::async_trait;
 
 use super::decode::{column, instant, later, lock_row, optional_instant, raw, text, token, valid_until};
@@ -15,8 +17,8 @@ impl Locks for SqliteStore {
         Ok(answer)
     }
 
-    async fn renew(&self, batch: &[Renewal]) -> Result<Vec<Renewed>, StoreError> {
-        let mut transaction = self.begin_heartbeat("renew leases").await?;
+    async fn renew(&self, batch: &[Renewal], within: Duration) -> Result<Vec<Renewed>, StoreError> {
+        let mut transaction = self.begin_heartbeat("renew leases", within).await?;
         let mut answers = Vec::with_capacity(batch.len());
         for renewal in batch {
             answers.push(renew_one(&mut transaction, renewal).await?);

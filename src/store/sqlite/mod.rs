@@ -26,7 +26,7 @@ use sqlx::query::Query;
 use sqlx::sqlite::{
     SqliteArguments, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteRow, SqliteSynchronous,
 };
-use sqlx::{Executor, Sqlite};
+use sqlx::{ConnectOptions, Executor, Sqlite};
 
 use super::connections::{Call, Connections};
 use super::{OpenOptions, StoreError};
@@ -46,6 +46,7 @@ impl SqliteStore {
             SqliteConnectOptions::new()
                 .filename(path)
                 .create_if_missing(true)
+                .disable_statement_logging()
                 .journal_mode(SqliteJournalMode::Wal)
                 .synchronous(SqliteSynchronous::Full)
                 // The driver's thread waits in here: it has to be back before the call times out,

@@ -8,21 +8,21 @@ use super::decode::{
 };
 use super::runs::millis;
 use super::{SqliteStore, all, sql};
+use crate::clock::{BootInstant, Expected};
 use crate::job::JobName;
 use crate::store::{CatchUpPlan, JobProgress, LostRun, OverdueRun, ProgressQuery, Recovered, StoreError};
 use crate::trigger::RunState;
 
 impl SqliteStore {
-    pub(super) async fn recover_in_one_transaction(
-        &self,
-        expected_now: Option<DateTime<Utc>>,
-    ) -> Result<Recovered, StoreError> {
+    pub(super) async fn recover_in_one_transaction(&self, expected: Option<Expected>) -> Result<Recovered, StoreError> {
         let mut recovered = Recovered::default();
         let call = self.work.call("recover runs").await?;
         let rows = all(call, sqlx::query(sql::RECOVERABLE)).await?;
         let Some(row) = rows.first() else { return Ok(recovered) };
         let now = instant(row, "now")?;
-        let believed = expected_now.is_none_or(|expected| (now - expected).abs() <= TimeDelta::seconds(1));
+        let expected_now = expected.map(|expected| expected.at(BootInstant::now()));
+        let believed =
+            expected_now.is_none_or(|expected: DateTime<Utc>| (now - expected).abs() <= TimeDelta::seconds(1));
         let any_lost = believed && column::<i64>(row, "lost")? > 0;
         let any_overdue = column::<i64>(row, "overdue")? > 0;
         if !any_lost && !any_overdue {
@@ -58,6 +58,7 @@ impl SqliteStore {
             progress.push(JobProgress {
                 job,
                 caught_up_through: instant(row, "caught_up_through")?,
+                settled_through: instant(row, "settled_through")?,
                 newest_before: optional_instant(row, "newest_before")?,
                 with_row: Vec::new(),
             });
@@ -75,6 +76,13 @@ impl SqliteStore {
 
     pub(super) async fn catch_up_in_one_transaction(&self, plan: &CatchUpPlan) -> Result<bool, StoreError> {
         let mut transaction = self.begin("catch up").await?;
+        let seen =
+            sqlx::query(sql::ROWS_SEEN).bind(plan.job.as_str()).bind(text(plan.rows_since)).bind(text(plan.through));
+        let rows: i64 = column(&transaction.one(seen).await?, "rows")?;
+        if u64::try_from(rows).ok() != Some(plan.rows_seen) {
+            transaction.commit().await?;
+            return Ok(false);
+        }
         let query =
             sqlx::query(sql::MOVE_WATERMARK).bind(plan.job.as_str()).bind(text(plan.from)).bind(text(plan.through));
         if transaction.optional(query).await?.is_none() {

@@ -7,10 +7,11 @@ use sqlx::sqlite::SqliteRow;
 use super::decode::{attempt, column, instant, optional_instant, optional_run_id, run_id, text, trigger, word};
 use super::transaction::Transaction;
 use super::{SqliteStore, all, sql};
+use crate::clock::Expected;
 use crate::lock::{FencingToken, Resource};
 use crate::store::{
-    CatchUpPlan, Claim, Claimant, Claimed, Ending, Finished, JobProgress, LockAtEnd, ProgressQuery, Pruned, Recovered,
-    Retention, RunFilter, RunKey, RunRow, Runs, StoreError, Taken, WaitingRun,
+    CatchUpPlan, Claim, Claimant, Claimed, Ending, Finished, JobProgress, LockAtEnd, MissedRow, ProgressQuery, Pruned,
+    Recovered, Retention, RunFilter, RunKey, RunRow, Runs, StoreError, Taken, WaitingRun,
 };
 use crate::trigger::{Origin, RunId, RunState, Target, Trigger, TriggerKind};
 
@@ -97,7 +98,7 @@ impl Runs for SqliteStore {
         Ok(answer)
     }
 
-    async fn recover(&self, expected_now: Option<DateTime<Utc>>) -> Result<Recovered, StoreError> {
+    async fn recover(&self, expected_now: Option<Expected>) -> Result<Recovered, StoreError> {
         self.recover_in_one_transaction(expected_now).await
     }
 
@@ -107,6 +108,15 @@ impl Runs for SqliteStore {
 
     async fn catch_up(&self, plan: &CatchUpPlan) -> Result<bool, StoreError> {
         self.catch_up_in_one_transaction(plan).await
+    }
+
+    async fn missed(&self, filter: &RunFilter) -> Result<Vec<MissedRow>, StoreError> {
+        let call = self.work.call("list missed triggers").await?;
+        let query = sqlx::query(sql::MISSED)
+            .bind(filter.job.as_ref().map(|job| job.as_str().to_owned()))
+            .bind(filter.since.map(text))
+            .bind(i64::from(filter.limit));
+        all(call, query).await?.iter().map(missed_row).collect()
     }
 
     async fn prune(&self, retention: &Retention) -> Result<Pruned, StoreError> {
@@ -146,7 +156,7 @@ impl Transaction<'_> {
             .bind(ending.exit_code)
             .bind(ending.signal)
             .bind(ending.reason.clone())
-            .bind(column::<String>(&row, "now")?)
+            .bind(text(ending.finished_at))
             .bind(ending.started_at.map(text))
             .bind(ending.output_tail.clone());
         self.all(query).await?;
@@ -157,6 +167,9 @@ impl Transaction<'_> {
         self.all(query).await?;
         if ending.state == RunState::Lost && state != RunState::Lost {
             self.rerun(key.run).await?;
+        }
+        if ending.state == RunState::Succeeded && state == RunState::Lost {
+            self.all(sqlx::query(sql::LATE_SUCCESS).bind(key.run.to_string())).await?;
         }
         Ok(true)
     }
@@ -177,6 +190,17 @@ impl Transaction<'_> {
 /// Milliseconds as the tables have them.
 pub(super) fn millis(duration: Duration) -> i64 {
     TimeDelta::from_std(duration).map_or(i64::MAX, |delta| delta.num_milliseconds())
+}
+
+fn missed_row(row: &SqliteRow) -> Result<MissedRow, StoreError> {
+    Ok(MissedRow {
+        job: column(row, "job")?,
+        from: instant(row, "range_from")?,
+        to: instant(row, "range_to")?,
+        count: u64::try_from(column::<i64>(row, "count")?).unwrap_or_default(),
+        reason: column(row, "reason")?,
+        recorded_at: instant(row, "recorded_at")?,
+    })
 }
 
 fn waiting_run(row: &SqliteRow) -> Result<WaitingRun, StoreError> {

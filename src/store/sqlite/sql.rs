@@ -55,15 +55,14 @@ pub(super) const LOCKS: &str = concat!(lock_columns!(), "WHERE l.released_at IS 
 
 /// What a claim looks at before it inserts.
 pub(super) const CLAIM_JOB: &str = "
-SELECT c.now, j.pruned_through, j.paused AND (j.paused_until IS NULL OR j.paused_until > c.now) AS paused
+SELECT c.now, j.pruned_through, j.caught_up_through,
+       j.paused AND (j.paused_until IS NULL OR j.paused_until > c.now) AS paused
 FROM cronlatch_now_v1 c LEFT JOIN jobs j ON j.name = $1";
 
 pub(super) const CLAIM: &str = "
 INSERT INTO runs (id, job, scheduled_at, target, origin, attempt, trigger, state, created_at, host, instance, owner,
-                  resource, start_deadline_ms, reruns_left)
-VALUES ($1, $2, $3, $4, $5, $6, $7, 'claimed', $8, $9, $10, $11, $12, $13, $14)
-ON CONFLICT DO NOTHING
-RETURNING id";
+                  resource, start_deadline_ms, start_by, reruns_left)
+VALUES ($1, $2, $3, $4, $5, $6, $7, 'claimed', $8, $9, $10, $11, $12, $13, $14, $15)";
 
 pub(super) const CLAIMED: &str = "
 SELECT id, host, owner, state, reason, wait_until, token FROM runs
@@ -114,6 +113,13 @@ SET state = $2, exit_code = $3, signal = $4, reason = $5, finished_at = $6, star
     output_tail = $8
 WHERE id = $1";
 
+/// A late success: what waits to be run again in its place is not needed.
+pub(super) const LATE_SUCCESS: &str = "
+UPDATE runs SET state = 'cancelled', reason = 'late_success', finished_at = (SELECT now FROM cronlatch_now_v1)
+WHERE state = 'waiting' AND reason = 'rerun' AND EXISTS (
+    SELECT 1 FROM runs r WHERE r.id = $1 AND r.job = runs.job AND r.scheduled_at = runs.scheduled_at
+    AND r.target = runs.target AND r.origin = runs.origin AND r.attempt < runs.attempt)";
+
 pub(super) const FINISH_JOB: &str = "
 UPDATE jobs
 SET last_run_at = max(coalesce(last_run_at, $2), $2),
@@ -133,8 +139,7 @@ WHERE resource = $1 AND token = $2 AND released_at IS NULL";
 pub(super) const GIVE_BACK: &str = "
 UPDATE runs
 SET state = 'waiting', reason = $4, owner = NULL, host = NULL, instance = NULL, token = NULL, claimed_at = NULL,
-    wait_until = strftime('%Y-%m-%dT%H:%M:%fZ', (SELECT now FROM cronlatch_now_v1),
-                          '+' || (start_deadline_ms / 1000.0) || ' seconds')
+    wait_until = start_by
 WHERE id = $1 AND owner = $2 AND token = $3 AND state = 'claimed'
 RETURNING id";
 
@@ -178,10 +183,11 @@ RETURNING id, job, scheduled_at, target, origin, attempt, host, resource, token,
 
 pub(super) const RERUN: &str = "
 INSERT INTO runs (id, job, scheduled_at, target, origin, attempt, trigger, state, reason, created_at, wait_until,
-                  resource, start_deadline_ms, reruns_left)
+                  resource, start_deadline_ms, start_by, reruns_left)
 SELECT $2, r.job, r.scheduled_at, r.target, r.origin, r.attempt + 1, 'rerun', 'waiting', 'rerun', c.now,
        strftime('%Y-%m-%dT%H:%M:%fZ', c.now, '+' || (r.start_deadline_ms / 1000.0) || ' seconds'), r.resource,
-       r.start_deadline_ms, r.reruns_left - 1
+       r.start_deadline_ms, strftime('%Y-%m-%dT%H:%M:%fZ', c.now, '+' || (r.start_deadline_ms / 1000.0) || ' seconds'),
+       r.reruns_left - 1
 FROM runs r CROSS JOIN cronlatch_now_v1 c WHERE r.id = $1 AND r.reruns_left > 0
 ON CONFLICT DO NOTHING
 RETURNING id";
@@ -197,7 +203,7 @@ WHERE id IN (
 RETURNING id, job, scheduled_at, target, origin, attempt, resource, state, reason";
 
 pub(super) const PROGRESS_JOBS: &str = "
-SELECT j.name, j.caught_up_through,
+SELECT j.name, j.caught_up_through, max(j.caught_up_through, coalesce(j.pruned_through, '')) AS settled_through,
        (SELECT max(r.scheduled_at) FROM runs r
         WHERE r.job = j.name AND r.scheduled_at <= i.value ->> 1 AND r.target = '' AND r.origin = 'schedule') AS newest_before
 FROM json_each($1) i JOIN jobs j ON j.name = i.value ->> 0";
@@ -209,6 +215,10 @@ JOIN runs r ON r.job = j.name AND r.scheduled_at > max(j.caught_up_through, i.va
 WHERE r.origin = 'schedule' AND r.target = '' AND r.attempt = 1
 ORDER BY r.job, r.scheduled_at";
 
+pub(super) const ROWS_SEEN: &str = "
+SELECT count(*) AS rows FROM runs
+WHERE job = $1 AND scheduled_at > $2 AND scheduled_at <= $3 AND origin = 'schedule' AND target = '' AND attempt = 1";
+
 pub(super) const MOVE_WATERMARK: &str = "
 UPDATE jobs SET caught_up_through = $3 WHERE name = $1 AND caught_up_through = $2 RETURNING name";
 
@@ -218,40 +228,41 @@ VALUES ($1, 'missed', $2, $3, $4, $5, (SELECT now FROM cronlatch_now_v1))";
 
 pub(super) const LATE_RUN: &str = "
 INSERT INTO runs (id, job, scheduled_at, trigger, state, reason, created_at, wait_until, resource, start_deadline_ms,
-                  reruns_left)
+                  start_by, reruns_left)
 SELECT $1, $2, $3, 'catch_up', 'waiting', 'catch_up', c.now,
-       strftime('%Y-%m-%dT%H:%M:%fZ', c.now, '+' || ($5 / 1000.0) || ' seconds'), $4, $5, $6
+       strftime('%Y-%m-%dT%H:%M:%fZ', c.now, '+' || ($5 / 1000.0) || ' seconds'), $4, $5,
+       strftime('%Y-%m-%dT%H:%M:%fZ', c.now, '+' || ($5 / 1000.0) || ' seconds'), $6
 FROM cronlatch_now_v1 c WHERE true
 ON CONFLICT DO NOTHING";
 
-/// Runs that are over for longer than they are kept.
-pub(super) const PRUNE_BY_AGE: &str = "
-DELETE FROM runs WHERE id IN (
-    SELECT id FROM runs
-    WHERE finished_at < strftime('%Y-%m-%dT%H:%M:%fZ', (SELECT now FROM cronlatch_now_v1), '-' || ($1 / 1000.0) || ' seconds')
-      AND scheduled_at < strftime('%Y-%m-%dT%H:%M:%fZ', (SELECT now FROM cronlatch_now_v1), '-' || ($2 / 1000.0) || ' seconds')
-    ORDER BY id LIMIT 1000)
-RETURNING job, scheduled_at";
+/// Runs that are over for longer than they are kept, oldest first: run ids sort by time (RFC 9562,
+/// version 7). Looked up before the file is taken for writing.
+pub(super) const PRUNE_LOOK: &str = "
+SELECT r.id FROM runs r CROSS JOIN cronlatch_now_v1 c
+WHERE r.id < $1 AND r.finished_at < strftime('%Y-%m-%dT%H:%M:%fZ', c.now, '-' || ($2 / 1000.0) || ' seconds')
+  AND r.scheduled_at < strftime('%Y-%m-%dT%H:%M:%fZ', c.now, '-' || ($3 / 1000.0) || ' seconds')
+ORDER BY r.id LIMIT 1000";
+
+/// Nothing else changes runs that are over, so what was looked up still holds.
+pub(super) const PRUNE_RUNS: &str = "
+DELETE FROM runs WHERE id IN (SELECT value FROM json_each($1)) RETURNING job, scheduled_at";
 
 /// The job remembers up to where its history is gone.
 pub(super) const PRUNE_REMEMBER: &str = "
 UPDATE jobs SET pruned_through = max(coalesce(pruned_through, $2), $2) WHERE name = $1";
 
-/// The next jobs, each with the newest instant beyond the runs that are kept of it.
-pub(super) const PRUNE_COUNT: &str = "
-SELECT j.name, (SELECT r.scheduled_at FROM runs r WHERE r.job = j.name
-                ORDER BY r.scheduled_at DESC LIMIT 1 OFFSET $2) AS beyond
-FROM jobs j WHERE $1 IS NULL OR j.name > $1 ORDER BY j.name LIMIT 50";
+/// The next jobs to count.
+pub(super) const PRUNE_JOBS: &str = "SELECT name FROM jobs WHERE $1 IS NULL OR name > $1 ORDER BY name LIMIT 50";
 
-pub(super) const PRUNE_BY_COUNT: &str = "
-DELETE FROM runs WHERE id IN (
-    SELECT r.id FROM runs r JOIN jobs j ON j.name = r.job
-    WHERE r.job = $1 AND r.scheduled_at <= $2
-      AND r.scheduled_at < strftime('%Y-%m-%dT%H:%M:%fZ', (SELECT now FROM cronlatch_now_v1), '-' || ($3 / 1000.0) || ' seconds')
-      AND r.state IN ('succeeded', 'cancelled', 'skipped', 'missed')
-      AND NOT (r.state = 'succeeded' AND r.scheduled_at IS j.last_success_at)
-    ORDER BY r.scheduled_at LIMIT 1000)
-RETURNING job, scheduled_at";
+/// The runs of one job beyond those that are kept; failures, losses and the last success stay.
+pub(super) const PRUNE_COUNT_LOOK: &str = "
+SELECT r.id FROM runs r CROSS JOIN cronlatch_now_v1 c LEFT JOIN jobs j ON j.name = r.job
+WHERE r.job = $1
+  AND r.scheduled_at <= (SELECT scheduled_at FROM runs WHERE job = $1 ORDER BY scheduled_at DESC LIMIT 1 OFFSET $2)
+  AND r.scheduled_at < strftime('%Y-%m-%dT%H:%M:%fZ', c.now, '-' || ($3 / 1000.0) || ' seconds')
+  AND r.state IN ('succeeded', 'cancelled', 'skipped', 'missed')
+  AND NOT (r.state = 'succeeded' AND r.scheduled_at IS j.last_success_at)
+ORDER BY r.scheduled_at LIMIT 1000";
 
 /// Tokens come from one sequence, so a lock's next row has a higher one all the same.
 pub(super) const PRUNE_LOCKS: &str = "
@@ -265,6 +276,15 @@ DELETE FROM trigger_ranges WHERE id IN (
     SELECT id FROM trigger_ranges
     WHERE recorded_at < strftime('%Y-%m-%dT%H:%M:%fZ', (SELECT now FROM cronlatch_now_v1), '-' || ($1 / 1000.0) || ' seconds')
     LIMIT 1000)";
+
+/// Definitions of daemons that are gone.
+pub(super) const FORGET_ORPHANS: &str = "
+DELETE FROM job_definitions WHERE NOT EXISTS (SELECT 1 FROM hosts h WHERE h.instance = job_definitions.instance)";
+
+pub(super) const MISSED: &str = "
+SELECT job, range_from, range_to, count, reason, recorded_at FROM trigger_ranges
+WHERE kind = 'missed' AND ($1 IS NULL OR job = $1) AND ($2 IS NULL OR range_to >= $2)
+ORDER BY id DESC LIMIT $3";
 
 pub(super) const HISTORY: &str = "
 SELECT id, job, scheduled_at, target, origin, attempt, trigger, state, host, resource, token, claimed_at, started_at,
@@ -303,7 +323,9 @@ pub(super) const REGISTER_JOB: &str = "
 INSERT INTO jobs (name, digest, caught_up_through)
 SELECT $1, $2, c.now FROM cronlatch_now_v1 c WHERE true
 ON CONFLICT (name) DO UPDATE
-SET digest = excluded.digest, caught_up_through = max(jobs.caught_up_through, excluded.caught_up_through)
+SET digest = excluded.digest,
+    caught_up_through = max(jobs.caught_up_through,
+                            strftime('%Y-%m-%dT%H:%M:%fZ', excluded.caught_up_through, '-10 seconds'))
 WHERE jobs.digest <> excluded.digest";
 
 pub(super) const REGISTER_DEFINITION: &str = "

@@ -1,10 +1,12 @@
+use std::time::Duration;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
 use super::decode::{column, instant, later, lock_row, text, token, valid_until};
 use super::gate::Turn;
 use super::{SqliteStore, Statement, execute, sql};
-use crate::clock::BootInstant;
+use crate::clock::{BootInstant, Expected};
 use crate::lock::{FencingToken, Owner, Resource, Ttl};
 use crate::store::connections::Call;
 use crate::store::{Acquired, Grant, PreviousOwner, StoreError};
@@ -23,8 +25,12 @@ impl SqliteStore {
         self.begin_on(operation, self.work.call(operation).await?).await
     }
 
-    pub(super) async fn begin_heartbeat(&self, operation: &'static str) -> Result<Transaction<'_>, StoreError> {
-        self.begin_on(operation, self.heartbeat.call(operation).await?).await
+    pub(super) async fn begin_heartbeat(
+        &self,
+        operation: &'static str,
+        within: Duration,
+    ) -> Result<Transaction<'_>, StoreError> {
+        self.begin_on(operation, self.heartbeat.call_within(operation, within).await?).await
     }
 
     async fn begin_on<'a>(
@@ -69,7 +75,7 @@ impl Transaction<'_> {
         resource: &Resource,
         owner: &Owner,
         ttl: Ttl,
-        expected_now: Option<DateTime<Utc>>,
+        expected_now: Option<Expected>,
     ) -> Result<Acquired, StoreError> {
         let look = sqlx::query(sql::ACQUIRE_LOOK).bind(resource.as_str());
         let mut taken_from = None;
@@ -84,7 +90,7 @@ impl Transaction<'_> {
                     return Ok(Acquired::Held(found.holder));
                 }
                 if !live && found.released_at.is_none() {
-                    let off = expected_now.map_or(TimeDelta::zero(), |expected| now - expected);
+                    let off = expected_now.map_or(TimeDelta::zero(), |expected| now - expected.at(BootInstant::now()));
                     if off.abs() > TimeDelta::seconds(1) {
                         return Ok(Acquired::ClockStepped { off_ms: off.num_milliseconds() });
                     }
