@@ -11,8 +11,15 @@ use crate::trigger::{RunState, SkipReason};
 /// Dropped, what was recovered is in the tables, but may not be in the log.
 pub(super) async fn recover_on(shared: &Shared, interval: Duration) {
     loop {
-        // Not all daemons at once.
-        tokio::time::sleep(interval.mul_f64(0.75 + fastrand::f64() / 2.0)).await;
+        tokio::select! {
+            // Not all daemons at once.
+            () = tokio::time::sleep(interval.mul_f64(0.75 + fastrand::f64() / 2.0)) => {}
+            () = shared.look_for_lost.notified() => {}
+        }
+        // Nobody's time is over by a clock that is not believed.
+        if shared.clock.is_doubted() {
+            continue;
+        }
         match shared.store.recover(shared.clock.expected()).await {
             Ok(recovered) => {
                 shared.health.answered();

@@ -112,12 +112,12 @@ pub fn database_lost(error: &str) {
 pub fn database_not_reached(error: &str) {
     event!(error, "database.not_reached", {
         reason = error,
-    }, "the database was not reached yet: {error}; trying on: nothing runs before it is");
+    }, "waiting for the database: {error}; nothing runs before it can be used");
 }
 
 /// The database still doesn't answer: a reminder.
 pub fn database_missed(error: &str, away: Duration, was_reached: bool) {
-    let since = if was_reached { "has not answered" } else { "was not reached" };
+    let since = if was_reached { "has not answered" } else { "has been waited for" };
     event!(error, "database.missed", {
         reason = error, away_ms = ms(away),
     }, "the database {since} for {}: {error}; trying on", human(away));
@@ -130,5 +130,5 @@ pub fn database_recovered(away: Duration) {
 
 /// The database answers for the first time, and it took some time.
 pub fn database_reached(waited: Duration) {
-    event!(info, "database.reached", { away_ms = ms(waited), }, "the database was reached after {}", human(waited));
+    event!(info, "database.reached", { away_ms = ms(waited), }, "the database can be used after {}", human(waited));
 }

@@ -18,4 +18,4 @@ mod running;
 mod supervise;
 
 pub use exhaustion::Exhaustion;
-pub use supervise::{Assignment, Runner, Stop};
+pub use supervise::{Assignment, Runner, Stop, Supervised};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::supervise::{Assignment, Runner, Stop};
+use super::supervise::{Assignment, Runner, Stop, Supervised};
 use crate::clock::BootInstant;
 use crate::events::{self, RunLabel};
 use crate::store::{Ending, Finished, LockAtEnd, RunKey, StoreError};
@@ -43,11 +43,12 @@ struct Tries {
 
 impl Runner {
     /// Gives a claim back that nothing was started for.
-    pub(super) async fn give_back(&self, assignment: &Assignment, key: &RunKey, reason: &str) {
+    pub(super) async fn give_back(&self, assignment: &Assignment, key: &RunKey, reason: &str) -> Supervised {
         events::run_given_back(assignment.label(Some(key.token)), reason);
         if let Err(error) = self.persist(key, Write::GiveBack(reason)).await {
             events::run_unrecorded(assignment.label(Some(key.token)), &error);
         }
+        Supervised::GivenBack
     }
 
     /// Writes a run's end and frees its lock; says what was found of both.

@@ -18,6 +18,9 @@ use crate::shim::{SpawnError, SpawnRequest, Spawner, User};
 use crate::store::{Ending, Grant, RunKey, SharedStore};
 use crate::trigger::{RunId, RunState, Trigger, TriggerKind};
 
+/// Why a claim is given back whose lease is too short for a start.
+const TOO_LATE: &str = "too_little_time_left";
+
 /// What floor 6 tells all runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stop {
@@ -30,6 +33,15 @@ pub enum Stop {
     Terminate,
     /// KILL at once; one try to write the end.
     Kill,
+}
+
+/// What this host has done with a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Supervised {
+    /// It ended.
+    Ended,
+    /// Nothing was started; it waits for any host.
+    GivenBack,
 }
 
 /// A run under its lease.
@@ -97,7 +109,7 @@ impl Runner {
     /// # Cancel safety
     /// Dropped, the job is killed and its lease runs out; recovery counts it as lost. It is not to
     /// be raced: stop it through [`Runner::stop`].
-    pub async fn supervise(&self, assignment: &Arc<Assignment>, grant: &Grant) {
+    pub async fn supervise(&self, assignment: &Arc<Assignment>, grant: &Grant) -> Supervised {
         let token = grant.token;
         let key = RunKey {
             run: assignment.run,
@@ -108,7 +120,7 @@ impl Runner {
         let timing = assignment.job.timing;
         let deadline = Deadline::of(grant.valid_until, &timing);
         if deadline.term_at.has_passed() {
-            return self.give_back(assignment, &key, "too_little_time_left").await;
+            return self.give_back(assignment, &key, TOO_LATE).await;
         }
         if *self.stop.borrow() != Stop::No {
             return self.give_back(assignment, &key, "draining").await;
@@ -131,7 +143,7 @@ impl Runner {
                 let pump = child.take_output().map(|output| Pump::start(output, assignment, token));
                 let running = Running::new(self, assignment, &key, child, held.lease.watch());
                 let ending = running.run_out(pump, started_at).await;
-                self.finish(held, &ending).await;
+                self.finish(held, &ending).await
             }
             Err(error) => self.not_started(held, error, started_at).await,
         }
@@ -150,15 +162,16 @@ impl Runner {
 
     /// What becomes of a run whose process is not there: it has failed, unless surely nothing of it
     /// was executed and another host, or a later try, may do better.
-    async fn not_started(&self, held: HeldRun<'_>, error: SpawnError, started_at: DateTime<Utc>) {
+    async fn not_started(&self, held: HeldRun<'_>, error: SpawnError, started_at: DateTime<Utc>) -> Supervised {
         let too_late = held.lease.watch().borrow().deadline().kill_at.has_passed();
         let reason = match &error {
-            SpawnError::Program { .. } | SpawnError::TooLate if too_late => "too_little_time_left".to_owned(),
+            SpawnError::TooLate => TOO_LATE.to_owned(),
+            SpawnError::Program { .. } if too_late => TOO_LATE.to_owned(),
             SpawnError::Exhausted(_) => {
                 self.exhaustion.failed();
                 error.to_string()
             }
-            SpawnError::Program { .. } | SpawnError::TooLate => {
+            SpawnError::Program { .. } => {
                 return self.finish(held, &failed_to_start(&error, None, self.clock.now())).await;
             }
             SpawnError::Unwatched(_) | SpawnError::Hung { .. } => {
@@ -166,16 +179,17 @@ impl Runner {
             }
         };
         held.lease.stop().await;
-        self.give_back(held.assignment, held.key, &reason).await;
+        self.give_back(held.assignment, held.key, &reason).await
     }
 
     /// Stops the heartbeat, writes the end and frees the lock, in this order.
-    async fn finish(&self, held: HeldRun<'_>, ending: &Ending) {
+    async fn finish(&self, held: HeldRun<'_>, ending: &Ending) -> Supervised {
         let duration = BootInstant::now().since(held.started);
         held.lease.stop().await;
         let label = held.assignment.label(Some(held.key.token));
         announce(label, self.host.as_str(), ending, duration);
         self.record_end(label, held.key, ending, held.held_since).await;
+        Supervised::Ended
     }
 }
 
