@@ -8,6 +8,9 @@ use super::BootInstant;
 /// How far a reading may lie from the extrapolation before the database's clock counts as stepped.
 const TOLERANCE: Duration = Duration::from_secs(1);
 
+/// From which round trip on a reading says too little.
+const VAGUE: Duration = Duration::from_secs(1);
+
 /// One reading of the database's clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
@@ -74,13 +77,19 @@ impl DatabaseClock {
         Self::default()
     }
 
-    /// Takes a sample in. `longest_ttl` is how long a step is not believed for take-overs.
+    /// Takes a sample in. `longest_ttl` is how long a step is not believed for take-overs. One whose
+    /// answer took longer than a second says too little, unless there is no other.
     pub fn sample(&self, sample: Sample, longest_ttl: Duration) -> Trust {
         let round_trip = sample.received.since(sample.sent);
         let middle = sample.sent + round_trip / 2;
         let mut state = self.lock();
-        state.fire = Some((middle, sample.at));
-        if state.doubt_until.is_some_and(|until| until <= sample.received) {
+        if round_trip > VAGUE {
+            state.fire.get_or_insert((middle, sample.at));
+            return Trust::Steady;
+        }
+        let last = state.fire.replace((middle, sample.at));
+        let goes_on = last.is_none_or(|last| is_within(sample.at - extrapolate(last, middle), round_trip));
+        if goes_on && state.doubt_until.is_some_and(|until| until <= sample.received) {
             state.doubt_until = None;
             state.base = None;
         }
@@ -89,16 +98,23 @@ impl DatabaseClock {
             return Trust::Steady;
         };
         let off = sample.at - extrapolate(base, middle);
-        if off.abs().to_std().unwrap_or_default() <= TOLERANCE + round_trip / 2 {
+        if is_within(off, round_trip) {
             state.base = Some((middle, sample.at));
             state.doubt_until = None;
             return Trust::Steady;
         }
-        if state.doubt_until.is_none() {
-            state.doubt_until = Some(sample.received + longest_ttl);
-            return Trust::Stepped(off.num_milliseconds());
+        if goes_on && state.doubt_until.is_some() {
+            return Trust::Steady;
         }
-        Trust::Steady
+        let stepped = last.map_or(off, |last| sample.at - extrapolate(last, middle));
+        // A second step makes the wait begin anew.
+        state.doubt_until = Some(sample.received + longest_ttl);
+        Trust::Stepped(stepped.num_milliseconds())
+    }
+
+    /// Whether the clock has stepped, and is not believed yet.
+    pub fn is_doubted(&self) -> bool {
+        self.lock().doubt_until.is_some()
     }
 
     /// The database's now, as well as this host can tell; the wall clock before any sample.
@@ -124,6 +140,11 @@ impl DatabaseClock {
         // Every write leaves the state whole, so a panic elsewhere does not spoil it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether a reading goes on as extrapolated.
+fn is_within(off: TimeDelta, round_trip: Duration) -> bool {
+    off.abs().to_std().unwrap_or_default() <= TOLERANCE + round_trip / 2
 }
 
 fn extrapolate((boot, at): (BootInstant, DateTime<Utc>), now: BootInstant) -> DateTime<Utc> {
@@ -167,5 +188,39 @@ mod tests {
         clock.sample(sample(past, stepped + TimeDelta::seconds(60)), TTL);
         let expected = clock.expected().expect("there was a sample").at(past);
         assert!((expected - stepped).abs() < TimeDelta::minutes(2), "{expected}");
+    }
+
+    #[test]
+    fn a_second_step_makes_the_wait_begin_anew() {
+        let clock = DatabaseClock::new();
+        let boot = BootInstant::now();
+        let at = Utc::now();
+        let read = |after: u64, off: i64| {
+            let after = Duration::from_secs(after);
+            let on = at + TimeDelta::from_std(after).expect("short") + TimeDelta::seconds(off);
+            clock.sample(sample(boot + after, on), TTL)
+        };
+        assert_eq!(read(0, 0), Trust::Steady);
+        assert_eq!(read(10, 600), Trust::Stepped(600_000));
+        assert_eq!(read(20, 600), Trust::Steady);
+        assert_eq!(read(50, 1_200), Trust::Stepped(600_000));
+        assert_eq!(read(80, 1_200), Trust::Steady);
+        assert!(clock.is_doubted(), "one TTL after the first step is not enough");
+        assert_eq!(read(111, 1_200), Trust::Steady);
+        assert!(!clock.is_doubted());
+    }
+
+    #[test]
+    fn a_sample_whose_answer_took_long_is_only_better_than_none() {
+        let clock = DatabaseClock::new();
+        let sent = BootInstant::now();
+        let vague = |at| Sample { sent, received: sent + Duration::from_secs(4), at };
+        clock.sample(vague(Utc::now() + TimeDelta::hours(3)), TTL);
+        assert!(clock.offset().is_some_and(|off| off < TimeDelta::hours(-2)), "better than this host's own");
+        assert!(clock.expected().is_none(), "nothing is judged by it");
+        clock.sample(sample(sent, Utc::now()), TTL);
+        clock.sample(vague(Utc::now() + TimeDelta::hours(3)), TTL);
+        assert!(clock.offset().is_some_and(|off| off.abs() < TimeDelta::minutes(1)));
+        assert!(!clock.is_doubted());
     }
 }

@@ -5,22 +5,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit};
 
 use super::Shared;
 use super::catch_up::reruns;
+use super::pursuit::{Pursued, Pursuit};
 use super::queue::{Due, PASSED_OVER};
-use crate::clock::BootInstant;
 use crate::events::{self, Contention, RunLabel, Takeover};
 use crate::job::{Job, Overlap};
 use crate::lock::Owner;
-use crate::run::{Assignment, Stop};
+use crate::run::{Assignment, Stop, Supervised};
 use crate::store::{Became, Claim, Claimant, Claimed, Grant, Holder};
 use crate::trigger::{RunId, Trigger, TriggerKind, claim_delay, rank};
 
-/// The pauses between claims while the database is away.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// How long a trigger that is early waits before it looks at the clock again, which may be set.
+const EARLY_STEP: Duration = Duration::from_secs(1);
 
 /// Attends all triggers that came due together: those that this host goes first with at once, the
 /// others after the delay of their rank, and only if nobody has claimed them by then.
@@ -66,99 +65,99 @@ impl Shared {
         }
     }
 
-    /// Claims a trigger of the schedule and runs it, if the claim is granted.
+    /// Claims a trigger of the schedule and runs it, if the claim is granted. One that the database
+    /// says is early is attended again from the start: it holds nobody off meanwhile.
     async fn claim_and_run(self: Arc<Self>, due: Due) {
-        let gate = self.gates.of(&due.job.name);
+        let mut pursuit = Pursuit::new(self.new_claim(&due));
+        loop {
+            let Some(turn) = self.turn(&due).await else {
+                return self.unsettled.add([due.job.name.clone()]);
+            };
+            let Some(permit) = self.permit(&due).await else { return };
+            let pursued = pursuit.pursue(&self, &due).await;
+            drop(turn);
+            let answer = match pursued {
+                Pursued::Answered(Claimed::TooEarly { by }) => {
+                    drop(permit);
+                    if self.until_due(&due, by).await {
+                        continue;
+                    }
+                    return;
+                }
+                Pursued::Answered(answer) => answer,
+                Pursued::GivenUp => return self.unsettled.add([due.job.name.clone()]),
+            };
+            if let Some((assignment, grant)) = self.heed(&due, pursuit.claim, answer) {
+                self.run(Arc::new(assignment), grant, permit).await;
+            }
+            return;
+        }
+    }
+
+    /// This job's turn to claim.
+    async fn turn(&self, due: &Due) -> Option<OwnedMutexGuard<()>> {
         let patience = async {
             tokio::select! {
                 () = tokio::time::sleep(PASSED_OVER.to_std().unwrap_or_default()) => {}
                 () = self.health.wait_until_away() => {}
             }
         };
-        let Some(turn) = gate.turn(due.at, patience).await else {
-            return self.unsettled.add([due.job.name.clone()]);
-        };
-        let Some(permit) = self.permit(&due).await else { return };
-        let granted = self.claim(&due).await;
-        drop(turn);
-        if let Some((assignment, grant)) = granted {
-            self.run(Arc::new(assignment), grant, permit).await;
+        self.gates.of(&due.job.name).turn(due.at, patience).await
+    }
+
+    /// Waits until a trigger that was `by` early is due, as far as this host knows by then; false if
+    /// the daemon stops first.
+    async fn until_due(&self, due: &Due, by: Duration) -> bool {
+        let mut stop = self.stop.subscribe();
+        let mut left = by;
+        while !left.is_zero() {
+            tokio::select! {
+                biased;
+                // The sender is our own, so the wait can't fail.
+                _ = stop.wait_for(|stop| *stop != Stop::No) => return false,
+                () = tokio::time::sleep(left.min(EARLY_STEP)) => {}
+            }
+            // Meanwhile a beat may have read the clock.
+            left = (due.at - self.clock.now()).to_std().unwrap_or_default();
         }
+        true
     }
 
     /// Runs what was granted; the permit is held to its end.
     pub(super) async fn run(&self, assignment: Arc<Assignment>, grant: Grant, permit: OwnedSemaphorePermit) {
         say_granted(&assignment, &grant);
-        self.runner.supervise(&assignment, &grant).await;
+        let grace = assignment.job.timing.kill_grace();
+        self.longest_grace.send_if_modified(|longest| {
+            let grows = grace > *longest;
+            *longest = grace.max(*longest);
+            grows
+        });
+        let outcome = self.runner.supervise(&assignment, &grant).await;
         drop(permit);
-        self.look_for_waiting.notify_one();
+        // What was given back is not looked for at once: it would come straight back.
+        if outcome == Supervised::Ended {
+            self.look_for_waiting.notify_one();
+        }
     }
 
-    /// Room for one more run; `None` if there was none in time, or the daemon stops.
+    /// Room for one more run, on a machine that can start it; `None` if there was none in time, or
+    /// the daemon stops.
     async fn permit(&self, due: &Due) -> Option<OwnedSemaphorePermit> {
         let mut stop = self.stop.subscribe();
+        let permit = async {
+            self.runner.exhaustion.over().await;
+            if self.room.available_permits() == 0 {
+                self.crowd.is_full(self.options.max_running_jobs);
+            }
+            self.room.clone().acquire_owned().await
+        };
         tokio::select! {
             biased;
             _ = stop.wait_for(|stop| *stop != Stop::No) => None,
-            permit = self.room.clone().acquire_owned() => permit.ok(),
+            permit = permit => permit.ok(),
             () = tokio::time::sleep(due.job.start_deadline) => {
                 self.unsettled.add([due.job.name.clone()]);
                 None
-            }
-        }
-    }
-
-    /// Claims until there is an answer. Given up, so that catch-up decides, when `start_deadline`
-    /// has passed or a later trigger of the job has come, unless an earlier try was granted.
-    async fn claim(&self, due: &Due) -> Option<(Assignment, Grant)> {
-        let mut claim = self.new_claim(due);
-        let begun = BootInstant::now();
-        let mut pause = FIRST_PAUSE;
-        let mut maybe_granted = false;
-        loop {
-            if *self.stop.borrow() != Stop::No && !maybe_granted {
-                return None;
-            }
-            claim.claimant.expected_now = self.clock.expected();
-            let error = match self.store.claim(&claim).await {
-                Ok(Claimed::TooEarly { by }) => {
-                    tokio::time::sleep(by).await;
-                    continue;
-                }
-                Ok(answer) => {
-                    self.health.answered();
-                    return self.heed(due, claim, answer);
-                }
-                Err(error) => error,
-            };
-            self.health.failed(&error);
-            maybe_granted |= error.is_unknown();
-            tokio::time::sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
-            let is_over = self.is_passed_over(due, begun) && (!maybe_granted || self.is_unclaimed(due).await);
-            if is_over || *self.stop.borrow() >= Stop::Terminate {
-                self.unsettled.add([due.job.name.clone()]);
-                return None;
-            }
-        }
-    }
-
-    /// Whether a claim that brings no answer is not worth another try: while the database is away
-    /// only the newest trigger of a job is tried again, so that its return brings no burst.
-    fn is_passed_over(&self, due: &Due, begun: BootInstant) -> bool {
-        let late = BootInstant::now().since(begun) > due.job.start_deadline;
-        let old = !self.health.is_reachable() || self.clock.now() - due.at > PASSED_OVER;
-        late || old && self.gates.of(&due.job.name).is_superseded(due.at)
-    }
-
-    /// Whether the database says that nobody, this host included, has been granted a trigger.
-    async fn is_unclaimed(&self, due: &Due) -> bool {
-        let trigger = Trigger::scheduled(due.job.name.clone(), due.at);
-        match self.store.unclaimed(&[trigger]).await {
-            Ok(unclaimed) => !unclaimed.is_empty(),
-            Err(error) => {
-                self.health.failed(&error);
-                false
             }
         }
     }

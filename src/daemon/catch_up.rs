@@ -8,14 +8,19 @@ use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use tokio::sync::Notify;
 
 use super::Shared;
+use super::gaps::{Gaps, gaps};
 use super::queue::PASSED_OVER;
 use crate::events;
-use crate::job::{CatchUp, Job, JobName, OnCrash};
+use crate::job::{CatchUp, Job, JobName, OnCrash, Overlap};
 use crate::store::{CatchUpPlan, JobProgress, LateRun, MissedRange, ProgressQuery, StoreError};
 use crate::trigger::{MissedReason, RunId};
 
-/// How many triggers of a long outage are counted one by one; past that the count is a lower bound.
-const COUNTED: usize = 1_000_000;
+/// How often all jobs are swept, whatever is known to be given up: that is known in memory only, and
+/// by a host that may be gone.
+const SWEEP_ALL: Duration = Duration::from_secs(600);
+
+/// How often the clock is looked at while it is not believed.
+const DOUBT_STEP: Duration = Duration::from_secs(1);
 
 /// How long a sweep waits: what was given up just now is passed over by then, and a whole second of
 /// the schedule more.
@@ -58,12 +63,20 @@ impl Unsettled {
 /// # Cancel safety
 /// Dropped, a plan may have been carried out without its events.
 pub(super) async fn sweep_on(shared: &Shared) {
+    let mut all_after = SWEEP_ALL.mul_f64(0.75 + fastrand::f64() / 2.0);
     loop {
-        let mut jobs = shared.unsettled.wait().await;
+        let mut jobs = tokio::select! {
+            jobs = shared.unsettled.wait() => jobs,
+            () = tokio::time::sleep(all_after) => shared.plan().jobs().map(|job| job.name.clone()).collect(),
+        };
+        all_after = SWEEP_ALL.mul_f64(0.75 + fastrand::f64() / 2.0);
         shared.health.wait_until_reachable().await;
         jobs.append(&mut shared.unsettled.take());
         // What is given up from here on is too young for this sweep, and has the next one.
         tokio::time::sleep(SETTLING).await;
+        while shared.clock.is_doubted() {
+            tokio::time::sleep(DOUBT_STEP).await;
+        }
         if let Err(error) = sweep(shared, &jobs).await {
             shared.health.failed(&error);
             shared.unsettled.add(jobs);
@@ -74,72 +87,119 @@ pub(super) async fn sweep_on(shared: &Shared) {
 async fn sweep(shared: &Shared, names: &BTreeSet<JobName>) -> Result<(), StoreError> {
     let plan = shared.plan();
     let now = shared.clock.now();
-    // What is not older than this may still be on its way through some host's claim.
-    let through = (now - PASSED_OVER).trunc_subsecs(0);
-    let since = |job: &Job| now - TimeDelta::from_std(job.catch_up_max_age).unwrap_or(TimeDelta::MAX);
-    let queries: Vec<_> = names
-        .iter()
-        .filter_map(|name| plan.get(name))
-        .map(|job| ProgressQuery { job: job.name.clone(), since: since(job) })
-        .collect();
+    let jobs: Vec<_> = names.iter().filter_map(|name| plan.get(name)).collect();
+    let queries: Vec<_> =
+        jobs.iter().map(|job| ProgressQuery { job: job.name.clone(), since: Stretch::of(job, now).since }).collect();
     for progress in shared.store.progress(&queries).await? {
-        let Some(job) = plan.get(&progress.job) else { continue };
-        let Some(decided) = decide(job, &progress, since(job), through) else { continue };
+        let Some(job) = plan.get(&progress.job).cloned() else { continue };
+        // A long outage of a frequent job takes a while to count: not on a thread that others need.
+        let deciding = tokio::task::spawn_blocking(move || decide(&job, &progress, Stretch::of(&job, now)));
+        // A panic was said already, and the next sweep tries again.
+        let Ok(Some(mut decided)) = deciding.await else { continue };
+        if let Some(job) = plan.get(&decided.job) {
+            at_most_one_late(shared, job, &mut decided).await?;
+        }
         if shared.store.catch_up(&decided).await? {
             for range in &decided.missed {
-                events::triggers_missed(&job.name, range.from, range.to, range.count, range.reason);
+                events::triggers_missed(&decided.job, range.from, range.to, range.count, range.reason);
             }
             shared.look_for_waiting.notify_one();
+        } else {
+            // Some trigger was claimed meanwhile, or another host was first: it will see.
+            shared.unsettled.add([decided.job]);
         }
     }
     shared.health.answered();
     Ok(())
 }
 
+/// A job that skips doesn't get a second late run while one still waits: they would run one after
+/// the other.
+async fn at_most_one_late(shared: &Shared, job: &Job, decided: &mut CatchUpPlan) -> Result<(), StoreError> {
+    if job.overlap != Overlap::Skip || decided.late.is_none() {
+        return Ok(());
+    }
+    let waiting = shared.store.waiting().await?;
+    if waiting.iter().any(|waiting| waiting.trigger.job == job.name)
+        && let Some(late) = decided.late.take()
+    {
+        let (from, to) = (late.scheduled_at, late.scheduled_at);
+        decided.missed.push(MissedRange { from, to, count: 1, reason: MissedReason::Superseded });
+    }
+    Ok(())
+}
+
+/// Which of a job's triggers a sweep is about.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    /// How far back the job catches up; what is older is missed.
+    since: DateTime<Utc>,
+    /// What is not older than this may still be on its way through some host's claim.
+    through: DateTime<Utc>,
+    now: DateTime<Utc>,
+}
+
+impl Stretch {
+    fn of(job: &Job, now: DateTime<Utc>) -> Self {
+        let max_age = TimeDelta::from_std(job.catch_up_max_age).unwrap_or(TimeDelta::MAX);
+        let since = now.checked_sub_signed(max_age).unwrap_or(DateTime::UNIX_EPOCH);
+        Self { since, through: (now - PASSED_OVER).trunc_subsecs(0), now }
+    }
+}
+
 /// What to do about the triggers of a job that have no row: those in `(watermark, through]`.
-/// `None`: there are none. `since` is how far back it catches up; what is older is missed.
-fn decide(job: &Job, progress: &JobProgress, since: DateTime<Utc>, through: DateTime<Utc>) -> Option<CatchUpPlan> {
+/// `None`: there are none.
+///
+/// The newest is run late, unless a later trigger has come, whatever has become of that: what is
+/// newer is never followed by what is older.
+fn decide(job: &Job, progress: &JobProgress, stretch: Stretch) -> Option<CatchUpPlan> {
+    let Stretch { since, through, now } = stretch;
     let from = progress.caught_up_through;
     let settled = progress.settled_through;
     let old_from = progress.newest_before.map_or(settled, |newest| newest.max(settled));
-    let mut missed = Vec::new();
-    missed.extend(range(instants(job, old_from, since.min(through)), MissedReason::TooOld));
-    let mut gaps: Vec<_> =
-        instants(job, settled.max(since), through).filter(|at| progress.with_row.binary_search(at).is_err()).collect();
-    let late = match job.catch_up {
-        CatchUp::Latest => gaps.pop(),
-        CatchUp::None => None,
+    let old = gaps(job, old_from, since.min(through), &[]);
+    let recent = gaps(job, settled.max(since), through, &progress.with_row);
+    let is_newest = |at: &DateTime<Utc>| {
+        progress.with_row.last().is_none_or(|newest| newest < at)
+            && job.schedule.next_after(*at).is_none_or(|next| next > now)
     };
+    let late = recent.map(|gaps| gaps.last).filter(|at| job.catch_up == CatchUp::Latest && is_newest(at));
     let reason = match job.catch_up {
         CatchUp::Latest => MissedReason::Superseded,
         CatchUp::None => MissedReason::NoCatchUp,
     };
-    missed.extend(range(gaps.into_iter(), reason));
+    let old = old.map(|gaps| range(gaps, false, MissedReason::TooOld));
+    let recent = recent.map(|gaps| range(gaps, late.is_some(), reason));
+    let missed: Vec<_> = [old, recent].into_iter().flatten().flatten().collect();
     if missed.is_empty() && late.is_none() {
         return None;
     }
-    let late = late.map(|scheduled_at| LateRun {
+    let seen = progress.with_row.iter().filter(|at| **at <= through).count();
+    Some(CatchUpPlan {
+        job: job.name.clone(),
+        from,
+        through,
+        rows_seen: u64::try_from(seen).unwrap_or(u64::MAX),
+        rows_since: from.max(since),
+        missed,
+        late: late.map(|at| late_run(job, at)),
+    })
+}
+
+fn late_run(job: &Job, scheduled_at: DateTime<Utc>) -> LateRun {
+    LateRun {
         run: RunId::generate(),
         scheduled_at,
         resource: job.resource.clone(),
         start_deadline: job.start_deadline,
         reruns_left: reruns(job),
-    });
-    let seen = progress.with_row.iter().filter(|at| **at <= through).count();
-    let rows_seen = u64::try_from(seen).unwrap_or(u64::MAX);
-    Some(CatchUpPlan { job: job.name.clone(), from, through, rows_seen, rows_since: from.max(since), missed, late })
+    }
 }
 
-/// The nominal instants later than `after`, up to `through`.
-fn instants(job: &Job, after: DateTime<Utc>, through: DateTime<Utc>) -> impl Iterator<Item = DateTime<Utc>> {
-    let next = move |at: &DateTime<Utc>| job.schedule.next_after(*at).filter(|at| *at <= through);
-    std::iter::successors(next(&after), next).take(COUNTED)
-}
-
-fn range(mut instants: impl Iterator<Item = DateTime<Utc>>, reason: MissedReason) -> Option<MissedRange> {
-    let first = instants.next()?;
-    let (to, count) = instants.fold((first, 1), |(_, count), at| (at, count + 1));
-    Some(MissedRange { from: first, to, count, reason })
+/// Gaps as they are recorded, all or all but the last.
+fn range(gaps: Gaps, but_the_last: bool, reason: MissedReason) -> Option<MissedRange> {
+    let (to, count) = if but_the_last { (gaps.last_but_one, gaps.count - 1) } else { (gaps.last, gaps.count) };
+    (count > 0).then_some(MissedRange { from: gaps.first, to, count, reason })
 }
 
 /// How often a run of this job may be run again after a crash.

@@ -6,27 +6,49 @@ use crate::clock::BootInstant;
 use crate::events;
 use crate::store::StoreError;
 
-/// Whether the database answers, as all calls of this daemon found it. Each change is said once.
+/// How often a database that is away is said to be.
+const REMINDER: Duration = Duration::from_secs(60);
+
+/// Whether the database answers, as all calls of this daemon found it. Each change is said once,
+/// and while it is away each minute.
 #[derive(Debug)]
 pub(super) struct Health {
-    /// Since when it has been away; `None` while it answers.
-    away_since: watch::Sender<Option<BootInstant>>,
+    /// Written by all calls; read by whoever waits for a change.
+    state: watch::Sender<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// `None` while it answers.
+    away: Option<Away>,
+    /// Whether it has ever answered.
+    was_reached: bool,
+}
+
+#[derive(Debug)]
+struct Away {
+    since: BootInstant,
+    /// What the last call found.
+    error: String,
 }
 
 impl Health {
     pub(super) fn new() -> Self {
-        Self { away_since: watch::Sender::new(None) }
+        Self { state: watch::Sender::default() }
     }
 
     /// A call brought an answer.
     pub(super) fn answered(&self) {
-        let mut away: Option<Duration> = None;
-        self.away_since.send_if_modified(|since| {
-            away = since.take().map(|since| BootInstant::now().since(since));
-            away.is_some()
+        let mut back: Option<(Duration, bool)> = None;
+        self.state.send_if_modified(|state| {
+            let was_reached = std::mem::replace(&mut state.was_reached, true);
+            back = state.away.take().map(|away| (BootInstant::now().since(away.since), was_reached));
+            back.is_some()
         });
-        if let Some(away) = away {
-            events::database_recovered(away);
+        match back {
+            Some((away, true)) => events::database_recovered(away),
+            Some((waited, false)) => events::database_reached(waited),
+            None => {}
         }
     }
 
@@ -35,18 +57,45 @@ impl Health {
         if matches!(error, StoreError::Busy { .. }) {
             return;
         }
-        let newly = self.away_since.send_if_modified(|since| {
-            let newly = since.is_none();
-            since.get_or_insert_with(BootInstant::now);
+        let error = error.to_string();
+        let mut was_reached = false;
+        let newly = self.state.send_if_modified(|state| {
+            was_reached = state.was_reached;
+            let newly = state.away.is_none();
+            let since = state.away.as_ref().map_or_else(BootInstant::now, |away| away.since);
+            state.away = Some(Away { since, error: error.clone() });
             newly
         });
-        if newly {
-            events::database_lost(&error.to_string());
+        match (newly, was_reached) {
+            (true, true) => events::database_lost(&error),
+            (true, false) => events::database_not_reached(&error),
+            (false, _) => {}
         }
     }
 
     pub(super) fn is_reachable(&self) -> bool {
-        self.away_since.borrow().is_none()
+        self.state.borrow().away.is_none()
+    }
+
+    /// Reminds of a database that is away, until it is dropped.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(super) async fn remind_on(&self) {
+        loop {
+            self.wait_until_away().await;
+            tokio::select! {
+                () = tokio::time::sleep(REMINDER) => self.remind(),
+                () = self.wait_until_reachable() => {}
+            }
+        }
+    }
+
+    fn remind(&self) {
+        let state = self.state.borrow();
+        if let Some(away) = &state.away {
+            events::database_missed(&away.error, BootInstant::now().since(away.since), state.was_reached);
+        }
     }
 
     /// Waits until some call brings no answer.
@@ -55,7 +104,7 @@ impl Health {
     /// Safe.
     pub(super) async fn wait_until_away(&self) {
         // The sender is ours, so the wait can't fail.
-        self.away_since.subscribe().wait_for(Option::is_some).await.map(drop).ok();
+        self.state.subscribe().wait_for(|state| state.away.is_some()).await.map(drop).ok();
     }
 
     /// Waits until some call has brought an answer again.
@@ -64,6 +113,6 @@ impl Health {
     /// Safe.
     pub(super) async fn wait_until_reachable(&self) {
         // The sender is ours, so the wait can't fail.
-        self.away_since.subscribe().wait_for(Option::is_none).await.map(drop).ok();
+        self.state.subscribe().wait_for(|state| state.away.is_none()).await.map(drop).ok();
     }
 }

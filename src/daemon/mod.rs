@@ -5,12 +5,13 @@
 //! | task | does |
 //! |---|---|
 //! | `tick` | hands each trigger out when its instant comes by the database's clock |
-//! | `attend` | one task a trigger: rank, look, claim, run |
+//! | `attend` | one task a trigger: rank, look, claim (`pursuit`), run |
 //! | `waiting` | takes runs that wait for a host |
 //! | `recovery` | finds runs whose host is gone |
 //! | `beat` | says that this daemon lives, hears who else does, reads the clock |
-//! | `catch_up` | settles triggers that nobody took |
+//! | `catch_up` | settles triggers that nobody took (`gaps` finds them) |
 //! | `pruning` | forgets what is older than it is kept |
+//! | `stopping` | obeys the orders, drains |
 //!
 //! A database that is away is weather: every task goes on trying, `health` says so once, and
 //! what was passed over is settled when it answers again.
@@ -19,17 +20,22 @@ mod attend;
 mod beat;
 mod catch_up;
 mod claims;
+mod crowd;
+mod gaps;
 mod health;
 mod plan;
 mod pruning;
+mod pursuit;
 mod queue;
 mod recovery;
+mod stopping;
 mod tick;
 mod waiting;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
@@ -40,19 +46,16 @@ use crate::clock::DatabaseClock;
 use crate::events;
 use crate::fleet::{HostName, InstanceId};
 use crate::lease::Keeper;
-use crate::run::{Runner, Stop};
+use crate::run::{Exhaustion, Runner, Stop};
 use crate::shim::{Spawner, User};
 use crate::store::{SharedStore, StoreError};
 use catch_up::Unsettled;
 use claims::ClaimGates;
+use crowd::Crowd;
 use health::Health;
 
 /// The longest pause between attempts to reach a database at the start.
 const LONGEST_START_PAUSE: Duration = Duration::from_secs(5);
-
-/// How long the daemon waits, after the last signal, for what can't be stopped any faster, its
-/// goodbye included.
-const LAST_WAIT: Duration = Duration::from_millis(1_500);
 
 /// How this daemon works.
 #[derive(Clone, Debug)]
@@ -94,8 +97,9 @@ pub enum DaemonError {
     /// The tables can never be used by this binary.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The system gives not even a thread.
-    #[error("can't start the thread that starts jobs: {0}")]
+    /// What every job needs can't be had or is gone: the threads that start and stop jobs, or the
+    /// heartbeat.
+    #[error("no job can be run: {0}")]
     Spawner(std::io::Error),
 }
 
@@ -121,8 +125,14 @@ struct Shared {
     stop: watch::Sender<Stop>,
     /// A permit for each run.
     room: Arc<Semaphore>,
+    /// Written by whoever finds no room; read by `beat`.
+    crowd: Crowd,
+    /// Written by each run; read where a drain ends.
+    longest_grace: watch::Sender<Duration>,
     /// Notified when a run may have become free to take.
     look_for_waiting: Notify,
+    /// Notified when the time of a waiting run is over.
+    look_for_lost: Notify,
     /// Claims and runs.
     tasks: TaskTracker,
 }
@@ -153,6 +163,7 @@ impl Daemon {
             store: store.clone(),
             keeper: keeper.handle(),
             spawner: Spawner::start().map_err(DaemonError::Spawner)?,
+            exhaustion: Exhaustion::default(),
             clock: clock.clone(),
             stop: stop.subscribe(),
         };
@@ -171,7 +182,10 @@ impl Daemon {
             live: watch::Sender::new(vec![instance]),
             queued: watch::Sender::new(0),
             stop,
+            crowd: Crowd::default(),
+            longest_grace: watch::Sender::default(),
             look_for_waiting: Notify::new(),
+            look_for_lost: Notify::new(),
             tasks: TaskTracker::new(),
         };
         Ok(Self { shared: Arc::new(shared), keeper })
@@ -182,46 +196,81 @@ impl Daemon {
     /// `orders` and `plans` come from the signals: an order to stop, a schedule that was read again.
     ///
     /// # Errors
-    /// [`DaemonError::Store`] only when the tables can never be used.
+    /// [`DaemonError::Store`] only when the tables can never be used, [`DaemonError::Spawner`] when
+    /// what every job needs is gone, which is a bug.
     ///
     /// # Cancel safety
     /// Dropped, all jobs are killed and their leases run out.
     pub async fn run(
-        self,
+        mut self,
         mut orders: tokio::sync::mpsc::Receiver<Order>,
         mut plans: tokio::sync::mpsc::Receiver<Arc<Plan>>,
     ) -> Result<(), DaemonError> {
-        let shared = &self.shared;
+        let shared = self.shared.clone();
         let mut said = beat::Said::default();
         tokio::select! {
             begun = shared.begin(&mut said) => begun?,
-            () = shared.obey_until_stop(&mut orders) => return Ok(()),
+            () = shared.health.remind_on() => {}
+            () = shared.obey_until_stop(&mut orders) => {
+                events::daemon_stopped(0);
+                return Ok(());
+            }
         }
         let from = shared.clock.now();
         shared.unsettled.add(shared.plan().jobs().map(|job| job.name.clone()));
         shared.tasks.spawn(waiting::take_on(shared.clone()));
-        let mut gone_by = Instant::now() + LAST_WAIT;
-        tokio::select! {
-            () = beat::beat_on(shared, &mut said) => {}
-            () = recovery::recover_on(shared, shared.options.heartbeat) => {}
-            () = catch_up::sweep_on(shared) => {}
-            () = pruning::prune_on(shared) => {}
-            () = shared.reload_on(&mut plans) => {}
-            () = async {
-                tokio::join!(tick::tick_on(shared, from), shared.obey_until_stop(&mut orders));
-                gone_by = shared.drain(&mut orders).await;
-            } => {}
-        }
+        let (gone_by, outcome) = tokio::select! {
+            gone_by = shared.work(&mut said, &mut plans, &mut orders, from) => (gone_by, Ok(())),
+            what = self.broken() => (shared.give_up().await, Err(DaemonError::Spawner(std::io::Error::other(what)))),
+        };
         if let Err(error) = tokio::time::timeout_at(gone_by, shared.store.leave(shared.instance)).await {
             tracing::debug!("did not say goodbye: {error}");
         }
-        events::daemon_stopped(shared.tasks.len());
+        events::daemon_stopped(shared.running());
         drop(self.keeper);
-        Ok(())
+        outcome
+    }
+
+    /// Waits until something is gone that every job needs: a panic, and so a bug. Without it jobs
+    /// would be claimed only to be killed.
+    async fn broken(&mut self) -> &'static str {
+        tokio::select! {
+            () = self.keeper.gone() => "the heartbeat is gone, which is a bug",
+            () = self.shared.runner.spawner.gone() => "the thread that starts or that stops jobs is gone, which is a bug",
+        }
     }
 }
 
 impl Shared {
+    /// All tasks, until the daemon has stopped. Gives the instant by which it is to be gone.
+    async fn work(
+        self: &Arc<Self>,
+        said: &mut beat::Said,
+        plans: &mut tokio::sync::mpsc::Receiver<Arc<Plan>>,
+        orders: &mut tokio::sync::mpsc::Receiver<Order>,
+        from: DateTime<Utc>,
+    ) -> Instant {
+        let until_stopped = async {
+            tokio::join!(tick::tick_on(self, from), self.obey_until_stop(orders));
+            self.drain(orders).await
+        };
+        let for_ever = async {
+            tokio::join!(
+                beat::beat_on(self, said),
+                recovery::recover_on(self, self.options.heartbeat),
+                catch_up::sweep_on(self),
+                pruning::prune_on(self),
+                self.reload_on(plans),
+                self.health.remind_on(),
+            );
+            std::future::pending().await
+        };
+        tokio::select! {
+            gone_by = until_stopped => gone_by,
+            gone_by = for_ever => gone_by,
+        }
+    }
+
     fn plan(&self) -> Arc<Plan> {
         self.plan.borrow().clone()
     }
@@ -277,62 +326,9 @@ impl Shared {
         std::future::pending().await
     }
 
-    /// Obeys until the first order to stop.
-    async fn obey_until_stop(&self, orders: &mut tokio::sync::mpsc::Receiver<Order>) {
-        while let Some(order) = orders.recv().await {
-            match order {
-                Order::State => self.say_state(),
-                Order::Stop(signal) => {
-                    events::daemon_draining(signal, self.running(), self.options.drain);
-                    self.stop.send_replace(Stop::Draining);
-                    return;
-                }
-            }
-        }
-    }
-
-    /// Waits for all runs: as long as they may, then as long as their kill takes, then no longer.
-    /// Gives the instant by which the daemon is to be gone.
-    async fn drain(&self, orders: &mut tokio::sync::mpsc::Receiver<Order>) -> Instant {
-        self.tasks.close();
-        let again = async {
-            while let Some(order) = orders.recv().await {
-                match order {
-                    Order::State => self.say_state(),
-                    Order::Stop(_) => return,
-                }
-            }
-            std::future::pending().await
-        };
-        let patience = async {
-            match self.options.drain {
-                Some(drain) => tokio::time::sleep(drain).await,
-                None => std::future::pending().await,
-            }
-            self.stop.send_replace(Stop::Terminate);
-            std::future::pending::<()>().await
-        };
-        tokio::select! {
-            biased;
-            () = self.tasks.wait() => return Instant::now() + LAST_WAIT,
-            () = again => {}
-            () = patience => {}
-        }
-        self.stop.send_replace(Stop::Kill);
-        let gone_by = Instant::now() + LAST_WAIT;
-        tokio::time::timeout_at(gone_by, self.tasks.wait()).await.ok();
-        gone_by
-    }
-
     /// How many runs are under way here.
     fn running(&self) -> usize {
         let room = usize::try_from(self.options.max_running_jobs.max(1)).unwrap_or(1);
         room.saturating_sub(self.room.available_permits())
-    }
-
-    fn say_state(&self) {
-        let database = if self.health.is_reachable() { "reachable" } else { "away" };
-        let offset = self.clock.offset().map(|offset| offset.num_milliseconds());
-        events::daemon_state(self.running(), *self.queued.borrow(), self.live().len(), database, offset);
     }
 }

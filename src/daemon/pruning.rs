@@ -4,14 +4,15 @@ use super::Shared;
 use crate::job::JobName;
 use crate::store::Retention;
 
-/// The time between two steps, and after a step that found much to do.
-const INTERVAL: Duration = Duration::from_secs(60);
+/// The time between two steps, and after a step that left something to do.
+const INTERVAL: Duration = Duration::from_secs(600);
 const SOON: Duration = Duration::from_secs(1);
 
 /// How many runs make a step a large one.
 const MUCH: u64 = 1_000;
 
-/// Prunes the history in small steps until it is dropped.
+/// Prunes the history in small steps until it is dropped, if this daemon is the one of the fleet
+/// that does.
 ///
 /// # Cancel safety
 /// Safe.
@@ -20,6 +21,10 @@ pub(super) async fn prune_on(shared: &Shared) {
     let mut pause = INTERVAL;
     loop {
         tokio::time::sleep(pause.mul_f64(0.75 + fastrand::f64() / 2.0)).await;
+        if !is_first(shared) {
+            (after, pause) = (None, INTERVAL);
+            continue;
+        }
         let retention = Retention {
             keep: shared.options.keep,
             keep_runs: shared.options.keep_runs,
@@ -37,4 +42,10 @@ pub(super) async fn prune_on(shared: &Shared) {
             Err(error) => shared.health.failed(&error),
         }
     }
+}
+
+/// Whether of all live daemons this one has the smallest id. If two believe so for a moment, both
+/// prune, which does no harm.
+fn is_first(shared: &Shared) -> bool {
+    shared.live().into_iter().min() == Some(shared.instance)
 }

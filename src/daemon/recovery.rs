@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::Shared;
-use crate::events::{self, RunLabel};
+use crate::events::{self, AfterLoss, RunLabel};
 use crate::store::{LostRun, OverdueRun};
 use crate::trigger::{RunState, SkipReason};
 
@@ -11,8 +11,15 @@ use crate::trigger::{RunState, SkipReason};
 /// Dropped, what was recovered is in the tables, but may not be in the log.
 pub(super) async fn recover_on(shared: &Shared, interval: Duration) {
     loop {
-        // Not all daemons at once.
-        tokio::time::sleep(interval.mul_f64(0.75 + fastrand::f64() / 2.0)).await;
+        tokio::select! {
+            // Not all daemons at once.
+            () = tokio::time::sleep(interval.mul_f64(0.75 + fastrand::f64() / 2.0)) => {}
+            () = shared.look_for_lost.notified() => {}
+        }
+        // Nobody's time is over by a clock that is not believed.
+        if shared.clock.is_doubted() {
+            continue;
+        }
         match shared.store.recover(shared.clock.expected()).await {
             Ok(recovered) => {
                 shared.health.answered();
@@ -35,7 +42,7 @@ fn say_lost(lost: &LostRun) {
         lock: &lost.resource,
         token: Some(lost.token),
     };
-    events::run_lost(label, &lost.host, "lease_expired", lost.rerun);
+    events::run_lost(label, &lost.host, "lease_expired", lost.rerun.map_or(AfterLoss::NotRerun, AfterLoss::Rerun));
 }
 
 fn say_overdue(overdue: &OverdueRun) {

@@ -1,29 +1,55 @@
 //! Runs that wait for a host: because their lock was held, they were given back, or they are to be
 //! caught up or run again.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::OwnedSemaphorePermit;
+
 use super::Shared;
+use crate::clock::BootInstant;
+use crate::job::Job;
 use crate::run::{Assignment, Stop};
-use crate::store::{Claimant, StoreError, Taken, WaitingRun};
-use crate::trigger::RunId;
+use crate::store::{Claimant, Grant, StoreError, Taken, WaitingRun};
 
 /// How often the tables are asked. A run that ends here asks at once.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Attempts whose answer didn't come: asked again under the same owner.
-type Unanswered = HashMap<RunId, Claimant>;
+/// An attempt to take a run. Without an answer it may be this host's, so it keeps its permit and is
+/// asked for again under the same owner until there is one.
+struct Attempt {
+    waiting: WaitingRun,
+    job: Arc<Job>,
+    claimant: Claimant,
+    permit: OwnedSemaphorePermit,
+    /// When it was first sent.
+    begun: BootInstant,
+}
 
-/// Takes waiting runs until the daemon stops.
+/// What an attempt came to.
+enum Attempted {
+    /// There was an answer, or nothing can have been done.
+    Over(Result<(), StoreError>),
+    /// No answer.
+    Unknown(Box<Attempt>, StoreError),
+}
+
+/// Takes waiting runs until the daemon stops and no attempt is without an answer. What only the
+/// tables can say is not waited for longer than a lock would live.
 ///
 /// # Cancel safety
 /// Not to be dropped while the daemon goes on: a run may have been taken.
 pub(super) async fn take_on(shared: Arc<Shared>) {
-    let mut unanswered = Unanswered::new();
+    let mut unanswered: Vec<Attempt> = Vec::new();
     let mut stop = shared.stop.subscribe();
-    while *stop.borrow() == Stop::No {
+    loop {
+        let asked = *stop.borrow_and_update();
+        if asked != Stop::No {
+            unanswered.retain(|attempt| BootInstant::now().since(attempt.begun) < attempt.claimant.ttl.get());
+        }
+        if asked >= Stop::Terminate || asked != Stop::No && unanswered.is_empty() {
+            return;
+        }
         match look(&shared, &mut unanswered).await {
             Ok(()) => shared.health.answered(),
             Err(error) => shared.health.failed(&error),
@@ -36,42 +62,97 @@ pub(super) async fn take_on(shared: Arc<Shared>) {
     }
 }
 
-async fn look(shared: &Arc<Shared>, unanswered: &mut Unanswered) -> Result<(), StoreError> {
-    let waiting = shared.store.waiting().await?;
-    unanswered.retain(|run, _| waiting.iter().any(|waiting| waiting.run == *run));
-    for waiting in waiting {
-        take(shared, unanswered, waiting).await?;
+/// First asks again for what is without an answer, listed or not: once it is this host's, it waits
+/// no more. Then tries whatever waits.
+async fn look(shared: &Arc<Shared>, unanswered: &mut Vec<Attempt>) -> Result<(), StoreError> {
+    let mut outcome = Ok(());
+    for attempt in std::mem::take(unanswered) {
+        match attempt.make(shared).await {
+            Attempted::Over(Ok(())) => {}
+            Attempted::Over(Err(error)) => outcome = Err(error),
+            Attempted::Unknown(attempt, error) => {
+                unanswered.push(*attempt);
+                outcome = Err(error);
+            }
+        }
     }
-    Ok(())
+    outcome?;
+    if shared.is_stopping() || !shared.runner.exhaustion.remaining().is_zero() {
+        return Ok(());
+    }
+    try_all(shared, unanswered, shared.store.waiting().await?).await
 }
 
-async fn take(shared: &Arc<Shared>, unanswered: &mut Unanswered, waiting: WaitingRun) -> Result<(), StoreError> {
-    let Some(job) = shared.plan().get(&waiting.trigger.job).cloned() else { return Ok(()) };
-    // Full: another host may have room, or this one later.
-    let Ok(permit) = shared.room.clone().try_acquire_owned() else { return Ok(()) };
-    let mut claimant = unanswered.remove(&waiting.run).unwrap_or_else(|| shared.claimant(&job));
-    claimant.expected_now = shared.clock.expected();
-    match shared.store.take(waiting.run, &claimant).await {
-        Ok(Taken::Granted(grant)) => {
-            let assignment = Arc::new(Assignment {
-                run: waiting.run,
-                job,
-                trigger: waiting.trigger,
-                attempt: waiting.attempt,
-                kind: waiting.kind,
-                owner: claimant.owner,
-                resource: claimant.resource,
-            });
-            let shared = shared.clone();
-            shared.tasks.clone().spawn(async move { shared.run(assignment, grant, permit).await });
-            Ok(())
+/// An error of one run is no reason to leave the others, but a second one speaks of the database.
+async fn try_all(
+    shared: &Arc<Shared>,
+    unanswered: &mut Vec<Attempt>,
+    all_waiting: Vec<WaitingRun>,
+) -> Result<(), StoreError> {
+    let mut outcome = Ok(());
+    for waiting in all_waiting {
+        if shared.is_stopping() {
+            break;
         }
-        Ok(Taken::Held(_) | Taken::NotNow | Taken::Gone) => Ok(()),
-        Err(error) => {
-            if error.is_unknown() {
-                unanswered.insert(waiting.run, claimant);
+        let Some(attempt) = new_attempt(shared, waiting) else { continue };
+        let (unknown, error) = match attempt.make(shared).await {
+            Attempted::Over(Ok(()) | Err(StoreError::Busy { .. })) => continue,
+            Attempted::Over(Err(error)) => (None, error),
+            Attempted::Unknown(attempt, error) => (Some(*attempt), error),
+        };
+        unanswered.extend(unknown);
+        let is_second = outcome.is_err();
+        outcome = Err(error);
+        if is_second {
+            break;
+        }
+    }
+    outcome
+}
+
+/// An attempt, if this host knows the job and has room, and the run's time is not over.
+fn new_attempt(shared: &Shared, waiting: WaitingRun) -> Option<Attempt> {
+    if waiting.wait_until <= shared.clock.now() {
+        // Open, it would hold the next trigger of its job off.
+        shared.look_for_lost.notify_one();
+        return None;
+    }
+    let job = shared.plan().get(&waiting.trigger.job).cloned()?;
+    let Ok(permit) = shared.room.clone().try_acquire_owned() else {
+        // Another host may have room, or this one later.
+        shared.crowd.is_full(shared.options.max_running_jobs);
+        return None;
+    };
+    let claimant = shared.claimant(&job);
+    Some(Attempt { waiting, job, claimant, permit, begun: BootInstant::now() })
+}
+
+impl Attempt {
+    async fn make(mut self, shared: &Arc<Shared>) -> Attempted {
+        self.claimant.expected_now = shared.clock.expected();
+        match shared.store.take(self.waiting.run, &self.claimant).await {
+            Ok(Taken::Granted(grant)) => {
+                self.run(shared, grant);
+                Attempted::Over(Ok(()))
             }
-            Err(error)
+            Ok(Taken::Held(_) | Taken::NotNow | Taken::Gone) => Attempted::Over(Ok(())),
+            Err(error) if error.is_unknown() => Attempted::Unknown(Box::new(self), error),
+            Err(error) => Attempted::Over(Err(error)),
         }
+    }
+
+    fn run(self, shared: &Arc<Shared>, grant: Grant) {
+        let assignment = Arc::new(Assignment {
+            run: self.waiting.run,
+            job: self.job,
+            trigger: self.waiting.trigger,
+            attempt: self.waiting.attempt,
+            kind: self.waiting.kind,
+            owner: self.claimant.owner,
+            resource: self.claimant.resource,
+        });
+        let permit = self.permit;
+        let shared = shared.clone();
+        shared.tasks.clone().spawn(async move { shared.run(assignment, grant, permit).await });
     }
 }

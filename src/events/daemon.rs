@@ -63,6 +63,30 @@ pub fn daemon_draining(signal: &str, running: usize, drain: Option<Duration>) {
     }, "{signal}: no new runs; {running} running have {bound}");
 }
 
+/// The second signal: what runs is killed.
+pub fn daemon_hurried(signal: &str, running: usize) {
+    event!(warn, "daemon.hurried", { signal, running, }, "{signal} again: {running} running are killed at once");
+}
+
+/// What was told to stop didn't in time: it is killed.
+pub fn daemon_overstayed(running: usize, after: Duration) {
+    event!(warn, "daemon.overstayed", {
+        running, after_ms = ms(after),
+    }, "{running} runs didn't end within {} after SIGTERM: they are killed", human(after));
+}
+
+/// This host takes no more runs, and there are some to take.
+pub fn host_filled(max_running_jobs: u32) {
+    event!(warn, "host.filled", {
+        max_running_jobs,
+    }, "{max_running_jobs} runs are under way, as many as `max_running_jobs` allows: the next ones wait");
+}
+
+/// It has had room for a while again.
+pub fn host_freed(full: Duration) {
+    event!(info, "host.freed", { full_ms = ms(full), }, "there is room for more runs again, after {}", human(full));
+}
+
 /// All is over.
 pub fn daemon_stopped(left: usize) {
     event!(info, "daemon.stopped", { left, }, "stopped, {} left unfinished", counted(left, "run"));
@@ -89,14 +113,34 @@ pub fn clock_stepped(off_ms: i64, hold_back: Duration) {
     }, "the database's clock jumped by {off_ms} ms; no lock is taken over for {}", human(hold_back));
 }
 
-/// The database doesn't answer.
+/// The database doesn't answer any more.
 pub fn database_lost(error: &str) {
     event!(error, "database.lost", {
         reason = error,
     }, "{error}; trying on: runs go on while their leases last, triggers are caught up later");
 }
 
+/// The database has not answered since the start.
+pub fn database_not_reached(error: &str) {
+    event!(error, "database.not_reached", {
+        reason = error,
+    }, "waiting for the database: {error}; nothing runs before it can be used");
+}
+
+/// The database still doesn't answer: a reminder.
+pub fn database_missed(error: &str, away: Duration, was_reached: bool) {
+    let since = if was_reached { "has not answered" } else { "has been waited for" };
+    event!(error, "database.missed", {
+        reason = error, away_ms = ms(away),
+    }, "the database {since} for {}: {error}; trying on", human(away));
+}
+
 /// The database answers again.
 pub fn database_recovered(away: Duration) {
     event!(info, "database.recovered", { away_ms = ms(away), }, "the database answers again after {}", human(away));
+}
+
+/// The database answers for the first time, and it took some time.
+pub fn database_reached(waited: Duration) {
+    event!(info, "database.reached", { away_ms = ms(waited), }, "the database can be used after {}", human(waited));
 }

@@ -102,3 +102,11 @@ pub fn lock_released(label: RunLabel<'_>, held: Duration) {
         token = label.token.map(FencingToken::get), held_ms = ms(held),
     }, "{} is free after {}", label.lock, human(held));
 }
+
+/// A run ended after its lock, and nobody had noticed until then: another may have run beside it.
+pub fn lock_outlived(label: RunLabel<'_>, found: &str) {
+    event!(warn, "lock.outlived", {
+        job = label.trigger.job.as_str(), run = %label.run, lock = label.lock.as_str(),
+        token = label.token.map(FencingToken::get), reason = found,
+    }, "{} ended after its lock {}: {found}", label.trigger, label.lock);
+}

@@ -45,6 +45,17 @@ impl RunEnded<'_> {
     }
 }
 
+/// What becomes of a run that was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterLoss {
+    /// It is run again, as this run.
+    Rerun(RunId),
+    /// That was all.
+    NotRerun,
+    /// The teller doesn't know: the tables decide.
+    Undecided,
+}
+
 /// An event about a run, with the fields that all of them have.
 macro_rules! run_event {
     ($level:ident, $name:literal, $label:expr, { $($fields:tt)* }, $($sentence:tt)+) => {
@@ -119,11 +130,15 @@ pub fn run_cancelled(label: RunLabel<'_>, ended: &RunEnded<'_>) {
 }
 
 /// Its lease ended before it did, or its host died.
-pub fn run_lost(label: RunLabel<'_>, on_host: &str, reason: &str, rerun: Option<RunId>) {
-    let next = if rerun.is_some() { "it will be run again" } else { "it is not run again" };
+pub fn run_lost(label: RunLabel<'_>, on_host: &str, reason: &str, after: AfterLoss) {
+    let (rerun, next) = match after {
+        AfterLoss::Rerun(run) => (Some(run.to_string()), "it will be run again"),
+        AfterLoss::NotRerun => (None, "it is not run again"),
+        AfterLoss::Undecided => (None, "whether it is run again is decided by `on_crash` when its end is recorded"),
+    };
     run_event!(
         error, "run.lost", label,
-        { holder_host = on_host, reason, rerun = rerun.map(|run| run.to_string()), },
+        { holder_host = on_host, reason, rerun, },
         "{} on {on_host} is lost ({reason}): how far it came is unknown; {next}", label.trigger
     );
 }
@@ -146,6 +161,18 @@ pub fn run_given_back(label: RunLabel<'_>, reason: &str) {
 /// The end of a run could not be written; recovery will count it as lost.
 pub fn run_unrecorded(label: RunLabel<'_>, error: &str) {
     run_event!(error, "run.unrecorded", label, { reason = error, }, "the end of {} was not recorded: {error}", label.trigger);
+}
+
+/// Another end of it was recorded before this one.
+pub fn run_second_result(label: RunLabel<'_>) {
+    run_event!(
+        warn,
+        "run.second_result",
+        label,
+        {},
+        "the end of {} was not recorded: it has another result already, or another host",
+        label.trigger
+    );
 }
 
 /// Triggers that are over without a row each.

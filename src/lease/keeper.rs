@@ -89,6 +89,16 @@ impl Keeper {
     pub fn handle(&self) -> KeeperHandle {
         self.handle.clone()
     }
+
+    /// Waits until the task is gone, which is a bug: no lease is renewed any more. To be waited for
+    /// once.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn gone(&mut self) {
+        // It ends by itself only without any handle, and we hold one: it panicked.
+        (&mut self.task).await.ok();
+    }
 }
 
 impl Drop for Keeper {

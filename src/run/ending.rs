@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::events::{self, RunEnded, RunLabel};
+use crate::events::{self, AfterLoss, RunEnded, RunLabel};
 use crate::shim::Exit;
 use crate::store::{Ending, Loss};
 use crate::trigger::RunState;
@@ -68,7 +68,7 @@ pub(super) fn announce(label: RunLabel<'_>, host: &str, ending: &Ending, duratio
     match ending.state {
         RunState::Succeeded => events::run_succeeded(label, &ended),
         RunState::Cancelled => events::run_cancelled(label, &ended),
-        RunState::Lost => events::run_lost(label, host, reason, None),
+        RunState::Lost => events::run_lost(label, host, reason, AfterLoss::Undecided),
         _ if reason == StopCause::Timeout.reason() => events::run_timed_out(label, &ended),
         _ => events::run_failed(label, &ended),
     }

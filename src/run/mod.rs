@@ -5,13 +5,17 @@
 //!
 //! - [`Runner::supervise`] is the walk; it ends when the run's end is written or can't be.
 //! - [`Stop`] is what floor 6 tells all runs: go on, stop, be killed.
-//! - `output` turns bytes into lines, `environment` says what a job sees.
+//! - [`Exhaustion`] says whether this machine could start processes lately.
+//! - `record` writes what became of a run until it is written; `output` turns bytes into lines, `environment` says what a job sees.
 
 mod ending;
 mod environment;
+mod exhaustion;
 mod output;
 mod pump;
+mod record;
 mod running;
 mod supervise;
 
-pub use supervise::{Assignment, Runner, Stop};
+pub use exhaustion::Exhaustion;
+pub use supervise::{Assignment, Runner, Stop, Supervised};

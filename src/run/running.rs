@@ -73,11 +73,7 @@ impl<'a> Running<'a> {
             let told = self.stopping.is_some();
             tokio::select! {
                 biased;
-                exited = self.child.exited() => match exited {
-                    Ok(()) => return,
-                    // The kernel can't be asked: a process that can't be watched can't be let run.
-                    Err(_) => self.child.kill(),
-                },
+                () = self.child.exited() => return,
                 Ok(()) = self.lease.changed() => self.lease_changed(),
                 () = self.deadline.term_at.reached(), if !told => self.stop(StopCause::LeaseEnding),
                 () = reached(kill_at), if told && !killed => {

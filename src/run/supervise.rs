@@ -1,11 +1,11 @@
 use std::sync::Arc;
-use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use tokio::sync::watch;
 
 use super::ending::announce;
 use super::environment::{directory, environment};
+use super::exhaustion::Exhaustion;
 use super::pump::Pump;
 use super::running::Running;
 use crate::clock::{BootInstant, DatabaseClock};
@@ -15,15 +15,11 @@ use crate::job::Job;
 use crate::lease::{Deadline, KeeperHandle, Lease};
 use crate::lock::{FencingToken, Owner, Resource};
 use crate::shim::{SpawnError, SpawnRequest, Spawner, User};
-use crate::store::{Ending, Grant, LockAtEnd, RunKey, SharedStore, StoreError};
+use crate::store::{Ending, Grant, RunKey, SharedStore};
 use crate::trigger::{RunId, RunState, Trigger, TriggerKind};
 
-/// The pauses between attempts to write a run's end.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-
-/// How often a run's end is tried to be written while the daemon waits for nothing else.
-const TRIES_WHEN_STOPPING: u32 = 5;
+/// Why a claim is given back whose lease is too short for a start.
+const TOO_LATE: &str = "too_little_time_left";
 
 /// What floor 6 tells all runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,6 +33,25 @@ pub enum Stop {
     Terminate,
     /// KILL at once; one try to write the end.
     Kill,
+}
+
+/// What this host has done with a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Supervised {
+    /// It ended.
+    Ended,
+    /// Nothing was started; it waits for any host.
+    GivenBack,
+}
+
+/// A run under its lease.
+struct HeldRun<'a> {
+    assignment: &'a Assignment,
+    key: &'a RunKey,
+    lease: Lease,
+    held_since: BootInstant,
+    /// When its process was asked for.
+    started: BootInstant,
 }
 
 /// A run that this host has been granted.
@@ -73,17 +88,12 @@ pub struct Runner {
     pub keeper: KeeperHandle,
     /// What starts processes.
     pub spawner: Spawner,
+    /// Whether they could be started lately.
+    pub exhaustion: Exhaustion,
     /// The database's clock.
     pub clock: Arc<DatabaseClock>,
     /// Written by the daemon, read by every run.
     pub stop: watch::Receiver<Stop>,
-}
-
-/// What is written of a run when this host is done with it.
-#[derive(Clone, Copy)]
-enum Write<'a> {
-    Finish(&'a Ending),
-    GiveBack(&'a str),
 }
 
 impl Assignment {
@@ -99,7 +109,7 @@ impl Runner {
     /// # Cancel safety
     /// Dropped, the job is killed and its lease runs out; recovery counts it as lost. It is not to
     /// be raced: stop it through [`Runner::stop`].
-    pub async fn supervise(&self, assignment: &Arc<Assignment>, grant: &Grant) {
+    pub async fn supervise(&self, assignment: &Arc<Assignment>, grant: &Grant) -> Supervised {
         let token = grant.token;
         let key = RunKey {
             run: assignment.run,
@@ -110,120 +120,87 @@ impl Runner {
         let timing = assignment.job.timing;
         let deadline = Deadline::of(grant.valid_until, &timing);
         if deadline.term_at.has_passed() {
-            return self.give_back(assignment, &key, "too_little_time_left").await;
+            return self.give_back(assignment, &key, TOO_LATE).await;
         }
         if *self.stop.borrow() != Stop::No {
             return self.give_back(assignment, &key, "draining").await;
         }
         let held_since = BootInstant::now();
         let lease = self.keeper.hold(grant, assignment.resource.clone(), assignment.owner.clone(), timing).await;
+        let held = HeldRun { assignment, key: &key, lease, held_since, started: BootInstant::now() };
+        let started_at = self.clock.now();
         let request = SpawnRequest {
             argv: assignment.job.command.argv(),
             env: environment(assignment, &self.user, &self.host, token),
             directory: directory(assignment, &self.user),
             deadline: deadline.kill_at,
         };
-        let started_at = self.clock.now();
-        let started = BootInstant::now();
-        match self.spawner.spawn(request).await {
+        match self.spawner.spawn(request, self.start_given_up(deadline)).await {
             Ok(mut child) => {
+                self.exhaustion.started();
                 let late = (started_at - assignment.trigger.scheduled_at).to_std().unwrap_or_default();
                 events::run_started(assignment.label(Some(token)), late, assignment.kind.as_str());
                 let pump = child.take_output().map(|output| Pump::start(output, assignment, token));
-                let running = Running::new(self, assignment, &key, child, lease.watch());
+                let running = Running::new(self, assignment, &key, child, held.lease.watch());
                 let ending = running.run_out(pump, started_at).await;
-                self.finish(assignment, &key, lease, &ending, started, held_since).await;
+                self.finish(held, &ending).await
             }
-            Err(SpawnError::Program { .. } | SpawnError::TooLate) if deadline.kill_at.has_passed() => {
-                lease.stop().await;
-                self.give_back(assignment, &key, "too_little_time_left").await;
-            }
-            Err(error @ (SpawnError::Program { .. } | SpawnError::TooLate)) => {
-                let ending = never_started(&error, self.clock.now());
-                self.finish(assignment, &key, lease, &ending, started, held_since).await;
-            }
-            Err(error @ SpawnError::Exhausted(_)) => {
-                lease.stop().await;
-                self.give_back(assignment, &key, &error.to_string()).await;
-            }
+            Err(error) => self.not_started(held, error, started_at).await,
         }
     }
 
-    /// Gives a claim back that nothing was started for.
-    async fn give_back(&self, assignment: &Assignment, key: &RunKey, reason: &str) {
-        events::run_given_back(assignment.label(Some(key.token)), reason);
-        let given = self.persist(key, Write::GiveBack(reason)).await;
-        if let Err(error) = given {
-            events::run_unrecorded(assignment.label(Some(key.token)), &error);
+    /// When a start is waited for no longer: nothing may run past `kill_at`, nor when the daemon
+    /// doesn't let jobs go on any more.
+    async fn start_given_up(&self, deadline: Deadline) {
+        let mut stop = self.stop.clone();
+        tokio::select! {
+            () = deadline.kill_at.reached() => {}
+            // An error means that the daemon's end of the channel is gone, and the daemon with it.
+            _ = stop.wait_for(|stop| *stop >= Stop::Terminate) => {}
         }
+    }
+
+    /// What becomes of a run whose process is not there: it has failed, unless surely nothing of it
+    /// was executed and another host, or a later try, may do better.
+    async fn not_started(&self, held: HeldRun<'_>, error: SpawnError, started_at: DateTime<Utc>) -> Supervised {
+        let too_late = held.lease.watch().borrow().deadline().kill_at.has_passed();
+        let reason = match &error {
+            SpawnError::TooLate => TOO_LATE.to_owned(),
+            SpawnError::Program { .. } if too_late => TOO_LATE.to_owned(),
+            SpawnError::Exhausted(_) => {
+                self.exhaustion.failed();
+                error.to_string()
+            }
+            SpawnError::Program { .. } => {
+                return self.finish(held, &failed_to_start(&error, None, self.clock.now())).await;
+            }
+            SpawnError::Unwatched(_) | SpawnError::Hung { .. } => {
+                return self.finish(held, &failed_to_start(&error, Some(started_at), self.clock.now())).await;
+            }
+        };
+        held.lease.stop().await;
+        self.give_back(held.assignment, held.key, &reason).await
     }
 
     /// Stops the heartbeat, writes the end and frees the lock, in this order.
-    async fn finish(
-        &self,
-        assignment: &Assignment,
-        key: &RunKey,
-        lease: Lease,
-        ending: &Ending,
-        started: BootInstant,
-        held_since: BootInstant,
-    ) {
-        let duration = BootInstant::now().since(started);
-        lease.stop().await;
-        let label = assignment.label(Some(key.token));
+    async fn finish(&self, held: HeldRun<'_>, ending: &Ending) -> Supervised {
+        let duration = BootInstant::now().since(held.started);
+        held.lease.stop().await;
+        let label = held.assignment.label(Some(held.key.token));
         announce(label, self.host.as_str(), ending, duration);
-        match self.persist(key, Write::Finish(ending)).await {
-            Ok(Some(LockAtEnd::Released)) => {
-                events::lock_released(label, BootInstant::now().since(held_since));
-            }
-            Ok(_) => {}
-            Err(error) => events::run_unrecorded(label, &error),
-        }
-    }
-
-    /// Tries to write something until it is written. A database that is away is waited for, unless
-    /// the daemon stops: then there are few tries, and one if it is to be gone at once.
-    async fn persist(&self, key: &RunKey, write: Write<'_>) -> Result<Option<LockAtEnd>, String> {
-        let mut stop = self.stop.clone();
-        let mut pause = FIRST_PAUSE;
-        let mut tries_when_stopping = TRIES_WHEN_STOPPING;
-        loop {
-            let error = match self.write(key, write).await {
-                Ok(lock) => return Ok(lock),
-                Err(error) => error,
-            };
-            let asked = *stop.borrow_and_update();
-            tries_when_stopping -= u32::from(asked >= Stop::Terminate);
-            if !error.is_transient() || asked == Stop::Kill || tries_when_stopping == 0 {
-                return Err(error.to_string());
-            }
-            tokio::select! {
-                () = tokio::time::sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)) => {}
-                _ = stop.wait_for(|stop| *stop == Stop::Kill) => {}
-            }
-            pause = (pause * 2).min(LONGEST_PAUSE);
-        }
+        self.record_end(label, held.key, ending, held.held_since).await;
+        Supervised::Ended
     }
 }
 
-impl Runner {
-    async fn write(&self, key: &RunKey, write: Write<'_>) -> Result<Option<LockAtEnd>, StoreError> {
-        match write {
-            Write::Finish(ending) => Ok(Some(self.store.finish(key, ending).await?.lock)),
-            Write::GiveBack(reason) => self.store.give_back(key, reason).await.map(|_| None),
-        }
-    }
-}
-
-/// The end of a run whose process could not be started.
-fn never_started(error: &SpawnError, finished_at: DateTime<Utc>) -> Ending {
-    let state = RunState::Failed;
+/// The end of a run whose process could not be started, or not be watched.
+fn failed_to_start(error: &SpawnError, started_at: Option<DateTime<Utc>>, finished_at: DateTime<Utc>) -> Ending {
     Ending {
-        state,
+        state: RunState::Failed,
         exit_code: None,
         signal: None,
         reason: Some(error.to_string()),
-        started_at: None,
+        started_at,
         finished_at,
         output_tail: None,
     }

@@ -1,7 +1,7 @@
-use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::time::Duration;
 
 use rustix::process::Signal;
 use tokio::io::unix::AsyncFd;
@@ -9,6 +9,9 @@ use tokio::net::unix::pipe;
 
 use super::group::Group;
 use crate::clock::BootInstant;
+
+/// How often a process is asked after that can't be watched.
+const ASK_AGAIN: Duration = Duration::from_millis(50);
 
 /// A job's process and its group. Dropped before [`Child::reap`], the group is killed.
 #[derive(Debug)]
@@ -46,13 +49,18 @@ impl Child {
 
     /// Waits until the job's own process has exited; its pipes may still be open elsewhere.
     ///
-    /// # Errors
-    /// When the kernel can't be asked; the process may still run.
+    /// If the runtime can't watch it any more it is killed, and asked after from time to time.
     ///
     /// # Cancel safety
     /// Safe: the process is reaped by [`Child::reap`] alone.
-    pub async fn exited(&self) -> io::Result<()> {
-        self.exited.readable().await.map(drop)
+    pub async fn exited(&self) {
+        if self.exited.readable().await.is_ok() {
+            return;
+        }
+        self.kill();
+        while !self.group.has_exited() {
+            tokio::time::sleep(ASK_AGAIN).await;
+        }
     }
 
     /// Asks the whole group to end: TERM, and CONT for those that are stopped.

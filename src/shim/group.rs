@@ -2,7 +2,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child as Process, ExitStatus};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use crate::clock::BootInstant;
 
@@ -16,7 +16,7 @@ struct Inner {
     leader: Pid,
     /// `None` once reaped.
     process: Option<Process>,
-    /// Moved by renewals, read by the spawner's thread. Never once killing began.
+    /// Moved by renewals, read by the enforcer's thread. Never once killing began.
     deadline: BootInstant,
     killed: bool,
 }
@@ -57,6 +57,14 @@ impl Group {
         }
         self.signal(Signal::KILL);
         None
+    }
+
+    /// Whether the leader has exited; it is not reaped by this.
+    pub(super) fn has_exited(&self) -> bool {
+        let inner = self.lock();
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        // An error would mean that somebody else reaped it.
+        inner.process.is_none() || !matches!(waitid(WaitId::Pid(inner.leader), options), Ok(None))
     }
 
     /// Kills what the leader left behind, then reaps it. Only after it has exited.

@@ -9,15 +9,20 @@
 //! lives as long as the daemon. It guarantees that
 //! - the job's own process dies with the daemon (`PR_SET_PDEATHSIG`, which fires when the *thread*
 //!   that forked it ends, `prctl(2)`: hence the one thread);
-//! - the group is killed at the deadline, by that thread, also if the runtime stands still.
+//! - the group is killed at the deadline by another thread, which does nothing else, also if the
+//!   runtime stands still or the start of some process hangs;
+//! - a process that can't be watched is killed, and its start counts as a failure, never as nothing.
 //!
-//! What it does *not* guarantee yet: descendants that made sessions of their own, or that outlive a
+//! What it does *not* guarantee yet: that a program whose loading hangs past the deadline executes
+//! nothing at all before it is killed; descendants that made sessions of their own, or that outlive a
 //! killed daemon; anything while the daemon itself is stopped.
 
 mod child;
+mod enforcer;
 mod group;
 mod passwd;
 mod spawner;
+mod thread_end;
 
 pub use child::{Child, Exit, Output};
 pub use passwd::{User, current_user};

@@ -4,9 +4,9 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
-use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use tokio::io::Interest;
@@ -15,11 +15,10 @@ use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
 
 use super::child::{Child, Output};
+use super::enforcer;
 use super::group::Group;
+use super::thread_end::{ThreadWatch, thread_end};
 use crate::clock::BootInstant;
-
-/// How often deadlines are looked at when none is near: they move, and machines sleep.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// What to start.
 #[derive(Debug)]
@@ -54,20 +53,38 @@ pub enum SpawnError {
     /// The deadline passed before the start.
     #[error("the lease ended before the process could be started")]
     TooLate,
+    /// It was started, and killed at once, because it can't be watched: some of it may have been done.
+    #[error("killed right after its start, because it can't be watched: {0}")]
+    Unwatched(io::Error),
+    /// Its start hangs, in its directory or its program, and was given up. What comes of it late is
+    /// killed.
+    #[error("the start of {program:?} in {directory:?} hangs and was given up")]
+    Hung {
+        /// The first argument.
+        program: String,
+        /// Where.
+        directory: PathBuf,
+    },
 }
 
-/// The one thread that starts jobs and enforces their deadlines. Dropped, it ends, and the kernel
-/// kills what it started.
+/// The thread that starts jobs, and the one that enforces their deadlines. Dropped, both end, and
+/// the kernel kills what was started.
 #[derive(Debug)]
 pub struct Spawner {
     requests: mpsc::Sender<Request>,
+    threads: [ThreadWatch; 2],
 }
 
 #[derive(Debug)]
 struct Request {
     spawn: SpawnRequest,
     answer: oneshot::Sender<Result<Started, SpawnError>>,
+    progress: Arc<Progress>,
 }
+
+/// Whether a start has begun; given up before, it never will.
+#[derive(Debug, Default)]
+struct Progress(AtomicU8);
 
 #[derive(Debug)]
 struct Started {
@@ -78,29 +95,76 @@ struct Started {
 }
 
 impl Spawner {
-    /// Starts the thread.
+    /// Starts the threads.
     ///
     /// # Errors
     /// When the system gives no thread.
     pub fn start() -> io::Result<Self> {
         let (requests, inbox) = mpsc::channel();
-        thread::Builder::new().name("spawner".to_owned()).spawn(move || serve(&inbox))?;
-        Ok(Self { requests })
+        let (enforcer_end, enforcer) = thread_end();
+        let (spawner_end, spawner) = thread_end();
+        let groups = enforcer::start(enforcer_end)?;
+        thread::Builder::new().name("spawner".to_owned()).spawn(move || {
+            let _end = spawner_end;
+            serve(&inbox, &groups);
+        })?;
+        Ok(Self { requests, threads: [spawner, enforcer] })
     }
 
-    /// Starts a job's process in a group of its own, with empty standard input.
+    /// Waits until one of the threads is gone, which is a bug: nothing can be started safely then.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn gone(&self) {
+        let [spawner, enforcer] = &self.threads;
+        tokio::select! {
+            () = spawner.ended() => {}
+            () = enforcer.ended() => {}
+        }
+    }
+
+    /// Starts a job's process in a group of its own, with empty standard input. Given up when
+    /// `given_up` comes first.
     ///
     /// # Errors
-    /// [`SpawnError`]: nothing runs.
+    /// [`SpawnError`]: nothing runs. After [`SpawnError::Unwatched`] and [`SpawnError::Hung`]
+    /// something of it may have run.
     ///
     /// # Cancel safety
     /// Dropped, whatever was started is killed.
-    pub async fn spawn(&self, spawn: SpawnRequest) -> Result<Child, SpawnError> {
+    pub async fn spawn(&self, spawn: SpawnRequest, given_up: impl Future<Output = ()>) -> Result<Child, SpawnError> {
         let (answer, started) = oneshot::channel();
         let gone = || SpawnError::Exhausted(io::Error::other("the spawner's thread is gone"));
-        self.requests.send(Request { spawn, answer }).map_err(|_| gone())?;
-        let started = started.await.map_err(|_| gone())??;
-        started.watch().map_err(SpawnError::Exhausted)
+        let progress = Arc::<Progress>::default();
+        let hung = SpawnError::Hung {
+            program: spawn.argv.first().cloned().unwrap_or_default(),
+            directory: spawn.directory.clone(),
+        };
+        self.requests.send(Request { spawn, answer, progress: progress.clone() }).map_err(|_| gone())?;
+        let started = tokio::select! {
+            biased;
+            started = started => started.map_err(|_| gone())??,
+            () = given_up => {
+                let waited = "the start of another process hangs";
+                return Err(if progress.give_up() { SpawnError::Exhausted(io::Error::other(waited)) } else { hung });
+            }
+        };
+        started.watch().map_err(SpawnError::Unwatched)
+    }
+}
+
+impl Progress {
+    const BEGUN: u8 = 1;
+    const GIVEN_UP: u8 = 2;
+
+    /// Whether it may begin: nobody has given it up.
+    fn begin(&self) -> bool {
+        self.0.compare_exchange(0, Self::BEGUN, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    /// Whether it was given up before it began.
+    fn give_up(&self) -> bool {
+        self.0.compare_exchange(0, Self::GIVEN_UP, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 }
 
@@ -134,36 +198,20 @@ fn watch_exit(pidfd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     registered.map_err(io::Error::from)
 }
 
-/// The thread: starts what is asked for, and kills what is overdue.
-fn serve(inbox: &mpsc::Receiver<Request>) {
-    let mut groups: Vec<Group> = Vec::new();
-    loop {
-        let mut wait = LOOK_AGAIN;
-        groups.retain(|group| match group.enforce() {
-            Some(deadline) => {
-                wait = wait.min(deadline.remaining());
-                true
-            }
-            None => false,
-        });
-        let Request { spawn, answer } = match inbox.recv_timeout(wait) {
-            Ok(request) => request,
-            Err(mpsc::RecvTimeoutError::Timeout) => continue,
-            Err(mpsc::RecvTimeoutError::Disconnected) => return,
-        };
-        match start(&spawn) {
-            Ok(started) => {
-                let group = started.group.clone();
-                if answer.send(Ok(started)).is_err() {
-                    group.signal(Signal::KILL);
-                    group.reap();
-                } else {
-                    groups.push(group);
-                }
-            }
-            Err(error) => {
-                answer.send(Err(error)).ok();
-            }
+/// The thread: starts what is asked for.
+fn serve(inbox: &mpsc::Receiver<Request>, groups: &mpsc::Sender<Group>) {
+    while let Ok(Request { spawn, answer, progress }) = inbox.recv() {
+        if !progress.begin() {
+            continue;
+        }
+        let started = start(&spawn);
+        let group = started.as_ref().ok().map(|started| started.group.clone());
+        let was_taken = answer.send(started).is_ok();
+        let Some(group) = group else { continue };
+        // Nobody enforces its deadline, or nobody waits for it: it can't be let run.
+        if groups.send(group.clone()).is_err() || !was_taken {
+            group.signal(Signal::KILL);
+            group.reap();
         }
     }
 }
@@ -183,7 +231,7 @@ fn start(spawn: &SpawnRequest) -> Result<Started, SpawnError> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
-    die_with_parent(&mut command);
+    right_before_exec(&mut command, spawn.deadline);
     let mut process = command.spawn().map_err(|source| spawn_error(spawn, &program, source))?;
     let pid = Pid::from_child(&process);
     let stdout = process.stdout.take().expect("its standard output was asked for");
@@ -191,8 +239,9 @@ fn start(spawn: &SpawnRequest) -> Result<Started, SpawnError> {
     Ok(Started { group: Group::new(process, spawn.deadline), pid, stdout, stderr })
 }
 
-/// Lets the kernel kill the job when this thread, and so the daemon, ends.
-fn die_with_parent(command: &mut Command) {
+/// Lets the kernel kill the job when this thread, and so the daemon, ends; and starts nothing that
+/// took too long to come this far.
+fn right_before_exec(command: &mut Command, deadline: BootInstant) {
     let parent = rustix::process::getpid();
     let in_child = move || {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -200,10 +249,13 @@ fn die_with_parent(command: &mut Command) {
         if rustix::process::getppid() != Some(parent) {
             return Err(io::Error::other("the daemon died"));
         }
+        if deadline.has_passed() {
+            return Err(rustix::io::Errno::TIMEDOUT.into());
+        }
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
         Ok(())
     };
-    // SAFETY: between fork and exec only async-signal-safe calls may be made; these are three
+    // SAFETY: between fork and exec only async-signal-safe calls may be made; these are four
     // system calls and no allocation on the way that succeeds.
     #[expect(unsafe_code, reason = "the only way to set the parent death signal before exec")]
     unsafe {
@@ -222,5 +274,11 @@ fn spawn_error(spawn: &SpawnRequest, program: &str, source: io::Error) -> SpawnE
     if source.raw_os_error().is_some_and(|code| EXHAUSTED.contains(&code)) {
         return SpawnError::Exhausted(source);
     }
+    if spawn.deadline.has_passed() {
+        return SpawnError::TooLate;
+    }
     SpawnError::Program { program: program.to_owned(), directory: spawn.directory.clone(), source }
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,15 +23,15 @@ fn a_daemon_whose_database_is_down_at_its_start_waits_and_says_so_once() {
     let schedule = Schedule::new(&fleet, &database).job("tick", EVERY_SECOND, &short(&fleet), &[]);
     cluster.stop(Shutdown::Fast);
     fleet.start(&["a"], |host| schedule.on(host));
-    let lost = fleet["a"].wait_for_event("database.lost", |_| true);
+    let lost = fleet["a"].wait_for_event("database.not_reached", |_| true);
     assert!(!lost["reason"].as_str().unwrap().is_empty());
     stays_alive(&mut fleet["a"]);
     assert!(fleet["a"].log().events("daemon.started").is_empty());
 
     cluster.start_again();
     fleet.wait_until_up();
-    fleet["a"].wait_for_event("database.recovered", |_| true);
-    assert_eq!(fleet["a"].log().events("database.lost").len(), 1);
+    fleet["a"].wait_for_event("database.reached", |_| true);
+    assert_eq!(fleet["a"].log().events("database.not_reached").len(), 1);
     database.wait_for_run("tick", "ends", |run| run.state == "succeeded");
     assert_eq!(fleet["a"].log().stray_lines(), Vec::<String>::new());
 }
@@ -44,9 +44,10 @@ fn sigterm_ends_a_daemon_that_still_waits_for_its_database() {
     let schedule = Schedule::new(&fleet, &database).job("tick", EVERY_SECOND, &short(&fleet), &[]);
     cluster.stop(Shutdown::Fast);
     fleet.start(&["a"], |host| schedule.on(host));
-    fleet["a"].wait_for_event("database.lost", |_| true);
+    fleet["a"].wait_for_event("database.not_reached", |_| true);
     fleet["a"].signal(Signal::TERM);
     assert!(fleet["a"].wait_exit(PATIENCE).success());
+    fleet["a"].wait_for_event("daemon.stopped", |_| true);
 }
 
 #[test]
@@ -85,7 +86,7 @@ fn a_daemon_that_may_not_make_the_tables_waits_until_somebody_has() {
     let database = Database::postgres();
     let schedule = Schedule::new(&fleet, &database).job("tick", EVERY_SECOND, &short(&fleet), &[]);
     fleet.start(&["a"], |host| schedule.on(host).replace("[database]\n", "[database]\nmigrate = \"manual\"\n"));
-    let lost = fleet["a"].wait_for_event("database.lost", |_| true);
+    let lost = fleet["a"].wait_for_event("database.not_reached", |_| true);
     assert!(lost["reason"].as_str().unwrap().contains("cronlatch migrate"), "{lost}");
     stays_alive(&mut fleet["a"]);
     assert!(database.rows("runs").is_empty());
@@ -112,5 +113,5 @@ fn sigusr1_tells_what_the_daemon_is_at() {
 
 fn stays_alive(daemon: &mut Daemon) {
     stays("the daemon goes on trying", A_WHILE, || daemon.is_running());
-    assert_eq!(daemon.log().events("database.lost").len(), 1, "it is said once");
+    assert_eq!(daemon.log().events("database.not_reached").len(), 1, "it is said once");
 }
