@@ -209,3 +209,6 @@ pub(super) fn reruns(job: &Job) -> u32 {
         OnCrash::Rerun { max } => max,
     }
 }
+
+#[cfg(test)]
+mod tests;

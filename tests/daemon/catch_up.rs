@@ -1,62 +1,70 @@
 //! No daemon was there for a while.
 
-use std::time::Duration;
-
-use chrono::{TimeDelta, Utc};
+use chrono::{DateTime, SubsecRound, TimeDelta, Timelike, Utc};
 use rustix::process::Signal;
 
 use crate::accounting::wait_until_accounted;
 use crate::jobs::short;
 use crate::support::fleet::Fleet;
-use crate::support::schedule::{EVERY_SECOND, Schedule};
+use crate::support::schedule::Schedule;
 use crate::support::tables::Database;
 use crate::support::wait::{PATIENCE, eventually};
 
 const HOSTS: [&str; 2] = ["a", "b"];
 
-/// How long nobody is there.
-const AWAY: Duration = Duration::from_secs(4);
+/// How many triggers a burst has, one a second; the rest of each half a minute is quiet, so that there
+/// is a newest one to catch up with.
+const BURST: i64 = 10;
 
 #[test]
 fn after_a_stop_of_all_daemons_the_newest_trigger_runs_late_and_the_others_are_recorded_once() {
     let mut fleet = Fleet::new();
     let database = Database::postgres();
-    start(&mut fleet, &database);
+    let last = start(&mut fleet, &database);
     for host in HOSTS {
         fleet[host].signal(Signal::TERM);
     }
     for host in HOSTS {
         assert!(fleet[host].wait_exit(PATIENCE).success());
     }
-    come_back(&mut fleet, &database);
+    come_back(&mut fleet, &database, last);
 }
 
 #[test]
 fn after_a_crash_of_all_daemons_on_sqlite_the_newest_trigger_runs_late_and_the_others_are_recorded_once() {
     let mut fleet = Fleet::new();
     let database = Database::sqlite_in(fleet.folder());
-    start(&mut fleet, &database);
+    let last = start(&mut fleet, &database);
     for host in HOSTS {
         fleet[host].kill9();
     }
-    come_back(&mut fleet, &database);
+    come_back(&mut fleet, &database, last);
 }
 
-fn start(fleet: &mut Fleet, database: &Database) {
-    let schedule = Schedule::new(fleet, database)
-        .job("late", EVERY_SECOND, &short(fleet), &["overlap = \"wait\""])
-        .job("never", EVERY_SECOND, &short(fleet), &["overlap = \"wait\"", "catch_up = \"none\""]);
+/// Starts jobs with a burst of triggers each half a minute, of which the first is about to come;
+/// returns the last instant of that.
+fn start(fleet: &mut Fleet, database: &Database) -> DateTime<Utc> {
+    let first = Utc::now().trunc_subsecs(0) + TimeDelta::seconds(3);
+    let second = |n: i64| (first + TimeDelta::seconds(n)).second().to_string();
+    let seconds: Vec<_> = (0..BURST).flat_map(|n| [second(n), second(n + 30)]).collect();
+    let bursts = format!("{} * * * * *", seconds.join(","));
+    let schedule = Schedule::new(fleet, database).job("late", &bursts, &short(fleet), &["overlap = \"wait\""]).job(
+        "never",
+        &bursts,
+        &short(fleet),
+        &["overlap = \"wait\"", "catch_up = \"none\""],
+    );
     fleet.start(&HOSTS, |host| schedule.on(host));
     fleet.wait_until_up();
     for job in ["late", "never"] {
         database.wait_for_run(job, "ends", |run| run.state == "succeeded");
     }
+    first + TimeDelta::seconds(BURST - 1)
 }
 
-fn come_back(fleet: &mut Fleet, database: &Database) {
+fn come_back(fleet: &mut Fleet, database: &Database, last: DateTime<Utc>) {
     let gone_at = Utc::now();
-    eventually("nobody was there for a while", PATIENCE, || Utc::now() > gone_at + TimeDelta::from_std(AWAY).unwrap());
-    let back_at = Utc::now();
+    eventually("nobody was there for the rest of the burst", PATIENCE, || Utc::now() > last);
     for host in HOSTS {
         fleet.launch(host);
     }
@@ -67,11 +75,11 @@ fn come_back(fleet: &mut Fleet, database: &Database) {
         database.wait_for_run(job, "is on time again", |run| run.scheduled_at > later && run.state == "succeeded");
     }
 
-    let without_run = wait_until_accounted(database, "late", later);
+    let without_run = wait_until_accounted(database, "late", last);
     let late: Vec<_> = database.runs_of("late").into_iter().filter(|run| run.trigger == "catch_up").collect();
     assert_eq!(late.len(), 1, "one late run for the cluster: {late:#?}");
     assert_eq!((late[0].state.as_str(), late[0].attempt), ("succeeded", 1));
-    assert!(late[0].scheduled_at > back_at - TimeDelta::seconds(1), "not the newest: {late:#?}");
+    assert_eq!(late[0].scheduled_at, last, "not the newest: {late:#?}");
     let ranges = database.missed_ranges("late");
     assert_eq!(ranges.len(), 1, "{ranges:#?}");
     assert_eq!((ranges[0].from, Some(&ranges[0].to)), (without_run[0], without_run.last()));
@@ -83,7 +91,7 @@ fn come_back(fleet: &mut Fleet, database: &Database) {
     assert_eq!(said.len(), 1, "told by one host: {said:#?}");
     assert_eq!(said[0]["count"], without_run.len());
 
-    let without_run = wait_until_accounted(database, "never", later);
+    let without_run = wait_until_accounted(database, "never", last);
     assert!(database.runs_of("never").iter().all(|run| run.trigger == "schedule"));
     let ranges = database.missed_ranges("never");
     assert_eq!(ranges.len(), 1, "{ranges:#?}");

@@ -119,8 +119,8 @@ fn in_a_longer_outage_every_job_is_dead_before_its_lock_could_be_taken_and_then_
     for job in ["one", "two", "tick"] {
         let late: Vec<_> = database.runs_of(job).into_iter().filter(|run| is_late(run, away_at, back_at)).collect();
         let caught_up = late.iter().filter(|run| run.trigger == "catch_up").count();
-        // The newest that was pending, and the newest of those that were given up.
-        assert!(late.len() <= 2 && caught_up <= 1, "a burst of {job}: {late:#?}");
+        // The newest that was pending on either host; what was given up before has been superseded.
+        assert!(late.len() <= 2 && caught_up == 0, "a burst of {job}: {late:#?}");
     }
     let entries = fleet.ledger().read();
     entries.assert_locks_held();

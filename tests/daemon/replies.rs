@@ -3,7 +3,7 @@
 use chrono::{TimeDelta, Timelike, Utc};
 
 use crate::accounting::wait_until_accounted;
-use crate::jobs::short;
+use crate::jobs::{first_run_holds, short, wait_for_beat};
 use crate::support::fleet::Fleet;
 use crate::support::postgres::Cluster;
 use crate::support::proxy::{Mode, Proxy};
@@ -81,6 +81,57 @@ fn lose_answers(for_more_than: TimeDelta) -> (Database, Run) {
 #[track_caller]
 fn wait_for_any(database: &Database, what: &str, pred: impl Fn(&Run) -> bool) -> Run {
     eventually_some(format!("a run that {what}"), PATIENCE, || database.runs().into_iter().find(&pred))
+}
+
+#[test]
+fn a_waiting_run_that_was_taken_without_an_answer_runs_all_the_same() {
+    let mut fleet = Fleet::new();
+    let database = Database::postgres();
+    let proxy = Proxy::to_port(Cluster::shared().port());
+    let line = first_run_holds(&fleet, "job");
+    let schedule = Schedule::new(&fleet, &database).timing(20_000, 5_000, 500).job(
+        "job",
+        EVERY_SECOND,
+        &line,
+        &["overlap = \"wait\""],
+    );
+    fleet.start(&["b"], |host| schedule.on(host));
+    let running = wait_for_beat(&fleet, "job");
+    let through_proxy = schedule.clone().url(proxy.url(database.url()));
+    fleet.start(&["a"], |host| through_proxy.on(host));
+    fleet.wait_until_up();
+    database.wait_for_run("job", "waits", |run| run.state == "waiting");
+    fleet["b"].kill9();
+
+    // What is asked of the job waits for this, until its answer can be held back.
+    let gate = "1668246382, hashtext('job')";
+    let asked = "SELECT pid::text FROM pg_stat_activity WHERE application_name = 'cronlatch a' \
+                 AND wait_event_type = 'Lock' AND query LIKE '%cronlatch_take%'";
+    database.query(&format!("SELECT pg_advisory_lock({gate})::text"));
+    database.query(&format!(
+        "WITH freed AS (UPDATE distributed_locks SET expires_at = 'epoch', released_at = now() WHERE token = {} \
+         RETURNING resource) SELECT resource FROM freed",
+        running.token
+    ));
+    let taken = eventually_some("a run was taken without an answer", 2 * PATIENCE, || {
+        eventually("it is asked for", PATIENCE, || !database.query(asked).is_empty());
+        proxy.set(Mode::StallDown);
+        database.query(&format!("SELECT pg_advisory_unlock({gate})::text"));
+        eventually("it is done", PATIENCE, || database.query(asked).is_empty());
+        let taken = database.runs_of("job").into_iter().find(|run| run.state == "claimed" && run.id != running.run);
+        if taken.is_none() {
+            database.query(&format!("SELECT pg_advisory_lock({gate})::text"));
+            proxy.set(Mode::Ok);
+        }
+        taken
+    });
+    let given_up = Utc::now() + TimeDelta::seconds(6);
+    eventually("nobody waits for the answer any more", PATIENCE, || Utc::now() > given_up);
+    assert!(fleet["a"].log().events("run.started").iter().all(|event| event["run"] != taken.id.as_str()));
+    proxy.set(Mode::Ok);
+    let ended = database.wait_for_run("job", "ends", |run| run.id == taken.id && run.is_final());
+    assert_eq!((ended.state.as_str(), ended.host.as_deref()), ("succeeded", Some("a")), "{ended:#?}");
+    fleet.ledger().read().assert_locks_held();
 }
 
 #[test]

@@ -139,6 +139,7 @@ fn end_at_once(mut fleet: Fleet, schedule: Schedule, fault: impl FnOnce()) {
     let took = told.elapsed();
     assert!(status.success(), "{status}");
     assert!(took <= AT_ONCE, "it took {took:?}");
+    fleet["a"].wait_for_event("daemon.hurried", |_| true);
     assert!(!is_alive(running.pid));
     let terms = fleet.ledger().read().marked(Mark::Term).count();
     assert_eq!(terms, 0, "KILL at once, without TERM");
@@ -188,6 +189,24 @@ fn sigterm_is_obeyed_while_the_database_hangs() {
     // It would still try to write that down.
     fleet["a"].signal(Signal::TERM);
     assert!(fleet["a"].wait_exit(PATIENCE).success());
+}
+
+#[test]
+fn a_daemon_that_drains_as_long_as_it_takes_ends_while_the_database_is_away() {
+    let mut cluster = Cluster::start();
+    let mut fleet = Fleet::new();
+    let database = Database::postgres_in(&cluster);
+    let schedule = Schedule::new(&fleet, &database).job("tick", EVERY_SECOND, &short(&fleet), &[]);
+    let for_ever = |host: &str| schedule.on(host).replace("drain = \"2000ms\"", "drain = \"infinite\"");
+    fleet.start(&["a"], for_ever);
+    database.wait_for_run("tick", "ends", |run| run.state == "succeeded");
+    cluster.stop(Shutdown::Immediate);
+    fleet["a"].wait_for_event("database.lost", |_| true);
+    fleet["a"].signal(Signal::TERM);
+    let said = fleet["a"].wait_for_event("daemon.draining", |_| true);
+    assert!(said["drain_ms"].is_null(), "{said}");
+    assert!(fleet["a"].wait_exit(PATIENCE).success());
+    fleet["a"].wait_for_event("daemon.stopped", |_| true);
 }
 
 /// Waits until no trigger is on its way, and gives that instant.
