@@ -118,13 +118,16 @@ fn a_waiting_run_that_was_taken_without_an_answer_runs_all_the_same() {
         proxy.set(Mode::StallDown);
         database.query(&format!("SELECT pg_advisory_unlock({gate})::text"));
         eventually("it is done", PATIENCE, || database.query(asked).is_empty());
-        let taken = database.runs_of("job").into_iter().find(|run| run.state == "claimed" && run.id != running.run);
+        // Nothing of the job moves from here on, so what is not taken now is not being taken.
+        database.query(&format!("SELECT pg_advisory_lock({gate})::text"));
+        let is_taken = |run: &Run| run.state == "claimed" && run.id != running.run;
+        let taken = database.runs_of("job").into_iter().find(is_taken);
         if taken.is_none() {
-            database.query(&format!("SELECT pg_advisory_lock({gate})::text"));
             proxy.set(Mode::Ok);
         }
         taken
     });
+    database.query(&format!("SELECT pg_advisory_unlock({gate})::text"));
     let given_up = Utc::now() + TimeDelta::seconds(6);
     eventually("nobody waits for the answer any more", PATIENCE, || Utc::now() > given_up);
     assert!(fleet["a"].log().events("run.started").iter().all(|event| event["run"] != taken.id.as_str()));
