@@ -2,7 +2,7 @@ use std::path::Path;
 
 use chrono::{TimeDelta, Utc};
 use clap::Args;
-use serde_json::json;
+use serde::Serialize;
 
 use super::history::run_of;
 use super::store::Opened;
@@ -92,20 +92,37 @@ fn cells((row, job): &Held) -> Vec<String> {
     ]
 }
 
-fn object((row, job): &Held) -> serde_json::Value {
+/// A lock for programs: these names are relied on.
+#[derive(Serialize)]
+struct Object<'a> {
+    resource: &'a str,
+    owner: &'a str,
+    host: Option<&'a str>,
+    token: i64,
+    state: &'static str,
+    acquired_at: String,
+    renewed_at: String,
+    expires_at: String,
+    held_ms: u128,
+    remaining_ms: u128,
+    run: Option<String>,
+    job: Option<&'a str>,
+}
+
+fn object((row, job): &Held) -> Object<'_> {
     let holder = &row.holder;
-    json!({
-        "resource": holder.resource.as_str(),
-        "owner": holder.owner.as_str(),
-        "host": holder.owner.host(),
-        "token": holder.token.get(),
-        "state": if is_live(row) { "held" } else { "expired" },
-        "acquired_at": when::json(holder.acquired_at),
-        "renewed_at": when::json(row.renewed_at),
-        "expires_at": when::json(holder.expires_at),
-        "held_ms": holder.held.as_millis(),
-        "remaining_ms": holder.remaining.as_millis(),
-        "run": holder.run.map(|run| run.to_string()),
-        "job": job,
-    })
+    Object {
+        resource: holder.resource.as_str(),
+        owner: holder.owner.as_str(),
+        host: holder.owner.host(),
+        token: holder.token.get(),
+        state: if is_live(row) { "held" } else { "expired" },
+        acquired_at: when::json(holder.acquired_at),
+        renewed_at: when::json(row.renewed_at),
+        expires_at: when::json(holder.expires_at),
+        held_ms: holder.held.as_millis(),
+        remaining_ms: holder.remaining.as_millis(),
+        run: holder.run.map(|run| run.to_string()),
+        job: job.as_deref(),
+    }
 }

@@ -88,7 +88,7 @@ fn print(text: &str) -> Result<(), Failure> {
 ///
 /// # Errors
 /// As [`print`].
-fn print_json(rows: &[serde_json::Value]) -> Result<(), Failure> {
+fn print_json(rows: &[impl serde::Serialize]) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(rows).map_err(|error| Failure::bug(error.to_string()))?;
     print(&format!("{text}\n"))
 }

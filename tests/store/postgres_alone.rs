@@ -282,7 +282,7 @@ async fn a_host_whose_sessions_were_ended_goes_on(db: &TestDb) {
     for _ in 0..3 {
         let ended = db
             .sql(
-                "SELECT pg_terminate_backend(pid, 20000) FROM pg_stat_activity \
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                  WHERE datname = current_database() AND pid <> pg_backend_pid()",
             )
             .await;
