@@ -105,8 +105,9 @@ fn a_waiting_run_that_was_taken_without_an_answer_runs_all_the_same() {
 
     // What is asked of the job waits for this, until its answer can be held back.
     let gate = "1668246382, hashtext('job')";
-    let asked = "SELECT pid::text FROM pg_stat_activity WHERE application_name = 'cronlatch a' \
-                 AND wait_event_type = 'Lock' AND query LIKE '%cronlatch_take%'";
+    let at_work = "SELECT pid::text FROM pg_stat_activity WHERE application_name = 'cronlatch a' \
+                   AND state <> 'idle' AND query LIKE '%cronlatch_take%'";
+    let asked = format!("{at_work} AND wait_event_type = 'Lock'");
     database.query(&format!("SELECT pg_advisory_lock({gate})::text"));
     database.query(&format!(
         "WITH freed AS (UPDATE distributed_locks SET expires_at = 'epoch', released_at = now() WHERE token = {} \
@@ -114,10 +115,10 @@ fn a_waiting_run_that_was_taken_without_an_answer_runs_all_the_same() {
         running.token
     ));
     let taken = eventually_some("a run was taken without an answer", 2 * PATIENCE, || {
-        eventually("it is asked for", PATIENCE, || !database.query(asked).is_empty());
+        eventually("it is asked for", PATIENCE, || !database.query(&asked).is_empty());
         proxy.set(Mode::StallDown);
         database.query(&format!("SELECT pg_advisory_unlock({gate})::text"));
-        eventually("it is done", PATIENCE, || database.query(asked).is_empty());
+        eventually("it is done", PATIENCE, || database.query(at_work).is_empty());
         let taken = database.runs_of("job").into_iter().find(|run| run.state == "claimed" && run.id != running.run);
         if taken.is_none() {
             database.query(&format!("SELECT pg_advisory_lock({gate})::text"));
