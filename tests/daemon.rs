@@ -16,6 +16,8 @@ mod clock;
 mod commands;
 #[path = "daemon/crash.rs"]
 mod crash;
+#[path = "daemon/full.rs"]
+mod full;
 #[path = "daemon/jobs.rs"]
 mod jobs;
 #[path = "daemon/lease.rs"]

@@ -9,6 +9,9 @@ use crate::store::StoreError;
 /// How often a database that is away is said to be.
 const REMINDER: Duration = Duration::from_secs(60);
 
+/// How long after a failure no answer counts: it may have been on its way before.
+const STRAY: Duration = Duration::from_millis(500);
+
 /// Whether the database answers, as all calls of this daemon found it. Each change is said once,
 /// and while it is away each minute.
 #[derive(Debug)]
@@ -28,7 +31,9 @@ struct State {
 #[derive(Debug)]
 struct Away {
     since: BootInstant,
-    /// What the last call found.
+    /// When a call failed last.
+    failed_at: BootInstant,
+    /// What it found.
     error: String,
 }
 
@@ -39,10 +44,14 @@ impl Health {
 
     /// A call brought an answer.
     pub(super) fn answered(&self) {
+        let now = BootInstant::now();
         let mut back: Option<(Duration, bool)> = None;
         self.state.send_if_modified(|state| {
+            if state.away.as_ref().is_some_and(|away| now.since(away.failed_at) < STRAY) {
+                return false;
+            }
             let was_reached = std::mem::replace(&mut state.was_reached, true);
-            back = state.away.take().map(|away| (BootInstant::now().since(away.since), was_reached));
+            back = state.away.take().map(|away| (now.since(away.since), was_reached));
             back.is_some()
         });
         match back {
@@ -62,8 +71,9 @@ impl Health {
         let newly = self.state.send_if_modified(|state| {
             was_reached = state.was_reached;
             let newly = state.away.is_none();
-            let since = state.away.as_ref().map_or_else(BootInstant::now, |away| away.since);
-            state.away = Some(Away { since, error: error.clone() });
+            let failed_at = BootInstant::now();
+            let since = state.away.as_ref().map_or(failed_at, |away| away.since);
+            state.away = Some(Away { since, failed_at, error: error.clone() });
             newly
         });
         match (newly, was_reached) {
@@ -114,5 +124,35 @@ impl Health {
     pub(super) async fn wait_until_reachable(&self) {
         // The sender is ours, so the wait can't fail.
         self.state.subscribe().wait_for(|state| state.away.is_none()).await.map(drop).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure() -> StoreError {
+        StoreError::TimedOut { operation: "beat", after: Duration::from_secs(5) }
+    }
+
+    /// Lets the last failure lie back.
+    fn age(health: &Health, by: Duration) {
+        health.state.send_modify(|state| {
+            if let Some(away) = &mut state.away {
+                away.failed_at = away.failed_at - by;
+            }
+        });
+    }
+
+    #[test]
+    fn an_answer_that_was_on_its_way_when_another_call_failed_brings_nothing_back() {
+        let health = Health::new();
+        health.answered();
+        health.failed(&failure());
+        health.answered();
+        assert!(!health.is_reachable());
+        age(&health, STRAY);
+        health.answered();
+        assert!(health.is_reachable());
     }
 }
