@@ -251,3 +251,40 @@ fn many_reloads_are_few_and_hold_no_term_back() {
     let reloads = daemon.log().events("daemon.reloaded").len();
     assert!(reloads < ASKED / 4, "{reloads} of {ASKED} were done one by one");
 }
+
+#[test]
+fn missed_triggers_stand_in_the_history_among_the_runs() {
+    let fleet = Fleet::new();
+    let database = Database::sqlite_in(fleet.folder());
+    fleet.configure("a", &Schedule::new(&fleet, &database).job("tick", EVERY_SECOND, "true", &[]).on("a"));
+    let config = fleet.config_path("a");
+    assert_eq!(ask(&config, &["migrate"]).code, 0);
+    let file = format!("sqlite://{}", fleet.folder().join("cronlatch.db").display());
+    let missed = "INSERT INTO trigger_ranges (job, kind, reason, range_from, range_to, count, recorded_at) \
+                  VALUES ('tick', 'missed', 'superseded', '2026-12-01T08:00:00.000Z', '2026-12-01T09:59:59.000Z', \
+                          7200, '2026-12-01T10:00:06.000Z')";
+    insert(&file, missed);
+
+    for arguments in [&["runs"][..], &["runs", "tick"], &["runs", "--state", "missed"]] {
+        let said = ask(&config, arguments).stdout;
+        let row = said.lines().nth(1).unwrap_or_else(|| panic!("{said}"));
+        assert!(row.starts_with("tick  2026-12-01 09:59:59Z  "), "{row}");
+        assert!(row.contains("  missed  "), "{row}");
+        assert!(row.contains("  superseded (the last of 7200 from 2026-12-01 08:00:00Z on)  "), "{row}");
+    }
+    let objects = ask(&config, &["runs", "--state", "missed", "--json"]).objects();
+    assert_eq!((&objects[0]["count"], &objects[0]["id"]), (&7200.into(), &Value::Null));
+    assert_eq!(ask(&config, &["runs", "--state", "failed"]).stdout, "no runs\n");
+    assert_eq!(ask(&config, &["runs", "--since", "2026-12-02"]).stdout, "no runs\n");
+}
+
+fn insert(url: &str, sql: &'static str) {
+    use sqlx::{Connection, SqliteConnection};
+
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut connection = SqliteConnection::connect(url).await.unwrap();
+        sqlx::query(sql).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+    });
+}

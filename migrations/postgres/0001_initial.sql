@@ -529,7 +529,7 @@ CREATE FUNCTION cronlatch_finish_v1(
 DECLARE
     r runs%ROWTYPE;
     t timestamptz;
-    expired boolean;
+    l distributed_locks%ROWTYPE;
 BEGIN
     PERFORM set_config('lock_timeout', '500ms', true);
     SELECT * INTO r FROM runs
@@ -559,10 +559,10 @@ BEGIN
         END IF;
     END IF;
     lock := 'gone';
-    SELECT l.expires_at <= cronlatch_now_v1() INTO expired FROM distributed_locks l
-    WHERE l.resource = p_resource AND l.owner = p_owner AND l.token = p_token AND l.released_at IS NULL FOR UPDATE;
+    SELECT * INTO l FROM distributed_locks
+    WHERE resource = p_resource AND owner = p_owner AND token = p_token AND released_at IS NULL FOR UPDATE;
     IF FOUND THEN
-        lock := CASE WHEN expired THEN 'expired' ELSE 'released' END;
+        lock := CASE WHEN l.expires_at <= cronlatch_now_v1() THEN 'expired' ELSE 'released' END;
         -- The epoch, so that a clock that steps back revives nothing.
         UPDATE distributed_locks SET expires_at = 'epoch', released_at = cronlatch_now_v1()
         WHERE resource = p_resource;

@@ -11,7 +11,7 @@ use super::table::{Column, Fit, table, width};
 use super::{Failure, print, print_json, when};
 use crate::clock::human;
 use crate::job::JobName;
-use crate::store::{RunFilter, RunRow};
+use crate::store::{MissedRow, RunFilter, RunRow, SharedStore, StoreError};
 use crate::trigger::RunState;
 
 #[derive(Args, Debug)]
@@ -61,20 +61,90 @@ impl Runs {
         let job = job.map_err(|error| Failure::usage(error.to_string()))?;
         let filter = RunFilter { job, state: self.state, since: self.since, ..newest(self.limit) };
         let opened = Opened::new(path)?;
-        let rows = opened.ask_known(async |store| store.history(&filter).await)?;
-        if let (Some(job), true) = (&filter.job, rows.is_empty()) {
+        let entries = opened.ask_known(async |store| entries(store, &filter).await)?;
+        if let (Some(job), true) = (&filter.job, entries.is_empty()) {
             require_known(&opened, job, path)?;
         }
         if self.json {
-            return print_json(&rows.iter().map(object).collect::<Vec<_>>());
+            return print_json(&entries.iter().map(Entry::object).collect::<Vec<_>>());
         }
-        if rows.is_empty() {
+        if entries.is_empty() {
             return print("no runs\n");
         }
         let now = Utc::now();
-        let cells: Vec<_> = rows.iter().map(|row| cells(row, now)).collect();
+        let cells: Vec<_> = entries.iter().map(|entry| entry.cells(now)).collect();
         print(&table(&COLUMNS, &cells, width()))
     }
+}
+
+/// A line of the history: a run, or triggers that are over without one.
+enum Entry {
+    Run(Box<RunRow>),
+    Missed(MissedRow),
+}
+
+/// The newest runs and missed triggers, by their instants.
+async fn entries(store: &SharedStore, filter: &RunFilter) -> Result<Vec<Entry>, StoreError> {
+    let runs = store.history(filter).await?;
+    let missed = match filter.state {
+        None | Some(RunState::Missed) => store.missed(filter).await?,
+        Some(_) => Vec::new(),
+    };
+    let runs = runs.into_iter().map(|run| Entry::Run(Box::new(run)));
+    let mut entries: Vec<_> = runs.chain(missed.into_iter().map(Entry::Missed)).collect();
+    entries.sort_by_key(|entry| std::cmp::Reverse(entry.at()));
+    entries.truncate(usize::try_from(filter.limit).unwrap_or(usize::MAX));
+    Ok(entries)
+}
+
+impl Entry {
+    /// Where it stands in the history.
+    fn at(&self) -> DateTime<Utc> {
+        match self {
+            Self::Run(run) => run.scheduled_at,
+            Self::Missed(missed) => missed.to,
+        }
+    }
+
+    fn cells(&self, now: DateTime<Utc>) -> Vec<String> {
+        match self {
+            Self::Run(run) => cells(run, now),
+            Self::Missed(missed) => vec![
+                missed.job.clone(),
+                when::people(missed.to),
+                when::ago(missed.to, now),
+                RunState::Missed.to_string(),
+                String::new(),
+                String::new(),
+                missed_why(missed),
+                String::new(),
+            ],
+        }
+    }
+
+    fn object(&self) -> serde_json::Value {
+        match self {
+            Self::Run(run) => object(run),
+            Self::Missed(missed) => json!({
+                "id": null,
+                "job": missed.job,
+                "scheduled_at": when::json(missed.from),
+                "scheduled_until": when::json(missed.to),
+                "count": missed.count,
+                "state": RunState::Missed.as_str(),
+                "reason": missed.reason,
+                "finished_at": when::json(missed.recorded_at),
+            }),
+        }
+    }
+}
+
+/// Why triggers have no run; how many, if there are more than one.
+fn missed_why(missed: &MissedRow) -> String {
+    if missed.count == 1 {
+        return missed.reason.clone();
+    }
+    format!("{} (the last of {} from {} on)", missed.reason, missed.count, when::people(missed.from))
 }
 
 /// Refuses a job that neither the schedule nor the history knows; where a file of the schedule can't be

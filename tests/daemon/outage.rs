@@ -160,7 +160,7 @@ fn an_outage_in_the_first_seconds_of_the_daemons_swallows_no_trigger() {
     let later = database.wait_for_run("tick", "after the outage", |run| run.scheduled_at > back_at && run.is_final());
     wait_until_accounted(&database, "tick", later.scheduled_at);
     let late = database.runs_of("tick").into_iter().filter(|run| run.trigger == "catch_up").count();
-    assert_eq!(late, 0, "newer ones have run since");
+    assert_eq!(late, 0, "a newer trigger has run: nothing is run after it");
 }
 
 #[test]

@@ -22,6 +22,7 @@ on_postgres!(
     a_lock_whose_row_is_locked_is_busy_within_a_second_and_not_granted,
     a_run_whose_row_is_locked_is_busy_within_a_second_and_not_changed,
     a_trigger_that_somebody_is_claiming_is_busy_within_a_second,
+    a_job_that_somebody_is_claiming_under_another_lock_is_busy_within_a_second,
     a_renewal_of_a_locked_row_is_unknown_and_delays_no_other,
     a_locked_row_does_not_keep_others_from_being_recovered,
     a_host_whose_sessions_were_ended_goes_on,
@@ -210,6 +211,23 @@ async fn a_trigger_that_somebody_is_claiming_is_busy_within_a_second(db: &TestDb
     blocker.end().await;
     assert!(!is_held(&host.store, "job:backup").await);
     host.run(&claim).await;
+}
+
+async fn a_job_that_somebody_is_claiming_under_another_lock_is_busy_within_a_second(db: &TestDb) {
+    let host = Host::new(db, "web-1");
+    let now = db.now().await;
+    // Another host's claim of another trigger, not committed yet.
+    let claiming = format!(
+        "BEGIN; SELECT cronlatch_claim_v1(gen_random_uuid(), 'backup', '{}', '', 'schedule', 1, 'schedule', 'web-2', \
+         gen_random_uuid(), 'owner', 'owner', 'storage', 60000, NULL, NULL, NULL, 60000, 0)",
+        super::database::text(now - SECOND)
+    );
+    let blocker = super::database::Blocker::begin(db.as_postgres().connect().await, &claiming).await;
+    let began = Instant::now();
+    assert_busy("a claim", began, host.store.claim(&host.claim("backup", now)).await);
+    assert!(host.store.claim(&host.claim("other", now)).await.unwrap().is_granted(), "other jobs go on");
+    blocker.end().await;
+    host.run(&host.claim("backup", now)).await;
 }
 
 async fn a_renewal_of_a_locked_row_is_unknown_and_delays_no_other(db: &TestDb) {
