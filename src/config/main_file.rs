@@ -8,13 +8,12 @@ use super::database_url::redact;
 use super::document::{DAEMON, DATABASE, Field, HISTORY, JOB, LOCK, LOG, Refused, Section, Value};
 use super::meaning::Base;
 use super::settings::{
-    DaemonSettings, DatabaseSettings, Drain, HistorySettings, Label, LogFormat, LogLevel, LogSettings, Migrate,
-    Settings,
+    DaemonSettings, DatabaseSettings, Drain, HistorySettings, LogFormat, LogLevel, LogSettings, Migrate, Settings,
 };
 use super::timing::TypedTiming;
 use super::typed_job::{NamedJob, TypedJob, read_zone};
 use super::{DatabaseUrl, duration};
-use crate::fleet::HostName;
+use crate::fleet::{HostName, Label};
 use crate::lock::LeaseTiming;
 
 /// Claims, heartbeats and the rest each need a connection that no other can starve.

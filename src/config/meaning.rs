@@ -12,7 +12,7 @@ use super::ticking;
 use super::timing::TypedTiming;
 use super::typed_job::{NamedJob, OnCrashWord, OverlapWord, TypedJob};
 use crate::job::schedule::Schedule;
-use crate::job::{CatchUp, Command, Job, JobName, OnCrash, Overlap};
+use crate::job::{CatchUp, Command, Job, JobName, OnCrash, Overlap, Placement};
 use crate::lock::{LeaseTiming, Resource};
 
 const START_DEADLINE: Duration = Duration::from_secs(5 * 60);
@@ -70,6 +70,9 @@ impl Making<'_> {
             catch_up: keys.catch_up.value_or(CatchUp::Latest),
             catch_up_max_age: keys.catch_up_max_age.value().unwrap_or_else(default_max_age),
             schedule,
+            start_delay: Duration::ZERO,
+            after: Vec::new(),
+            placement: Placement::default(),
         };
         let digest = digest(&made, &keys);
         Ok((made, digest))
@@ -175,6 +178,10 @@ fn digest(job: &Job, keys: &TypedJob) -> Digest {
     match job.catch_up {
         CatchUp::Latest => canon.add("catch_up", "latest"),
         CatchUp::None => canon.add("catch_up", "none"),
+        CatchUp::All { max_runs, spacing } => {
+            canon.add("catch_up_max_runs", max_runs);
+            canon.add("catch_up_spacing_ms", spacing.as_millis());
+        }
     }
     keys.catch_up_max_age.value().iter().for_each(|age| canon.add("catch_up_max_age_ms", age.as_millis()));
     canon.digest()

@@ -52,8 +52,7 @@ pub use locate::{DEFAULT_PATH, VARIABLE, locate};
 pub use password_file::{UnfitPasswordFile, read_password};
 pub use problem::{Position, Problem, Scope};
 pub use settings::{
-    DaemonSettings, DatabaseSettings, Drain, HistorySettings, InvalidLabel, Label, LogFormat, LogLevel, LogSettings,
-    Migrate, Settings,
+    DaemonSettings, DatabaseSettings, Drain, HistorySettings, LogFormat, LogLevel, LogSettings, Migrate, Settings,
 };
 
 /// Every key of this version: the path of its table, as in `jobs.NAME`, and its name.

@@ -165,7 +165,7 @@ fn decide(job: &Job, progress: &JobProgress, stretch: Stretch) -> Option<CatchUp
     };
     let late = recent.map(|gaps| gaps.last).filter(|at| job.catch_up == CatchUp::Latest && is_newest(at));
     let reason = match job.catch_up {
-        CatchUp::Latest => MissedReason::Superseded,
+        CatchUp::Latest | CatchUp::All { .. } => MissedReason::Superseded,
         CatchUp::None => MissedReason::NoCatchUp,
     };
     let old = old.map(|gaps| range(gaps, false, MissedReason::TooOld));

@@ -4,5 +4,9 @@
 //! name are normal with SQLite, so nothing rests on the host's name.
 
 mod host;
+mod label;
+mod pattern;
 
 pub use host::{HostName, HostRow, InstanceId, InvalidHostName};
+pub use label::{InvalidLabel, Label};
+pub use pattern::{HostPattern, InvalidHostPattern};

@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::JobName;
 use super::schedule::Schedule;
+use super::{JobName, Placement};
 use crate::lock::{LeaseTiming, Resource};
 
 /// A job as it is meant: validated, defaults merged, nothing left to interpret.
@@ -15,8 +15,15 @@ pub struct Job {
     pub description: Option<String>,
     /// Whether it ticks at all.
     pub enabled: bool,
-    /// When it ticks.
+    /// When it ticks; never by itself, if it runs by hand or after other jobs.
     pub schedule: Schedule,
+    /// How long after its instant a run starts; see [`start_delay`](super::start_delay). The instant
+    /// stays the trigger's name.
+    pub start_delay: Duration,
+    /// The jobs after whose success it runs, when all of them succeeded for the same instant.
+    pub after: Vec<JobName>,
+    /// Where it may run.
+    pub placement: Placement,
     /// What it runs.
     pub command: Command,
     /// What it locks while it runs; jobs that name the same lock exclude one another.
@@ -86,6 +93,13 @@ pub enum OnCrash {
 pub enum CatchUp {
     /// The newest is run late, the others are recorded as missed.
     Latest,
+    /// The newest `max_runs` are run late, oldest first, the others are recorded as missed.
+    All {
+        /// How many at most; at least 1.
+        max_runs: u32,
+        /// The time between the starts of two late runs, at least.
+        spacing: Duration,
+    },
     /// All are recorded as missed.
     None,
 }

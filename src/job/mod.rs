@@ -2,7 +2,11 @@
 
 mod definition;
 mod name;
+mod placement;
 pub mod schedule;
+mod splay;
 
 pub use definition::{CatchUp, Command, Job, OnCrash, Overlap};
 pub use name::{InvalidJobName, JobName};
+pub use placement::{Placement, RunOn};
+pub use splay::start_delay;

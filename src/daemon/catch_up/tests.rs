@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::job::schedule::Schedule;
-use crate::job::{Command, OnCrash};
+use crate::job::{Command, OnCrash, Placement};
 use crate::lock::{LeaseTiming, Resource};
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -29,6 +29,9 @@ fn job(schedule: &str, max_age: Duration) -> Job {
         start_deadline: Duration::from_secs(60),
         catch_up: CatchUp::Latest,
         catch_up_max_age: max_age,
+        start_delay: Duration::ZERO,
+        after: Vec::new(),
+        placement: Placement::default(),
     }
 }
 

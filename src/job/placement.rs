@@ -1,0 +1,58 @@
+use std::collections::BTreeSet;
+
+use crate::fleet::{HostName, HostPattern, Label};
+
+/// Where a job may run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Placement {
+    /// On how many of the hosts that it admits.
+    pub run_on: RunOn,
+    /// A host must match one of these; empty: any host.
+    pub hosts: Vec<HostPattern>,
+    /// A host must have all of these; empty: any host.
+    pub labels: BTreeSet<Label>,
+}
+
+/// On how many hosts each trigger runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RunOn {
+    /// On one of them.
+    #[default]
+    One,
+    /// On each of them: a trigger and a lock for every host, whose name is part of both.
+    Every,
+}
+
+impl Placement {
+    /// Whether a host may run the job.
+    pub fn admits(&self, host: &HostName, labels: &BTreeSet<Label>) -> bool {
+        let is_named = self.hosts.is_empty() || self.hosts.iter().any(|pattern| pattern.matches(host));
+        is_named && self.labels.is_subset(labels)
+    }
+
+    /// Whether any host may run the job.
+    pub fn admits_all(&self) -> bool {
+        self.hosts.is_empty() && self.labels.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_must_match_one_pattern_and_have_every_label() {
+        let labels = |words: &[&str]| words.iter().map(|word| Label::new(*word).expect("a label")).collect();
+        let placement = Placement {
+            run_on: RunOn::One,
+            hosts: ["web-*", "db-1"].map(|pattern| HostPattern::new(pattern).expect("a pattern")).into(),
+            labels: labels(&["gpu", "eu"]),
+        };
+        let host = |name: &str| HostName::new(name).expect("a name");
+        assert!(placement.admits(&host("web-3"), &labels(&["eu", "gpu", "ssd"])));
+        assert!(placement.admits(&host("db-1"), &labels(&["eu", "gpu"])));
+        assert!(!placement.admits(&host("db-2"), &labels(&["eu", "gpu"])));
+        assert!(!placement.admits(&host("web-3"), &labels(&["eu"])));
+        assert!(Placement::default().admits(&host("x"), &BTreeSet::new()) && Placement::default().admits_all());
+    }
+}
