@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use chrono::{DateTime, Utc};
 
@@ -29,6 +30,11 @@ pub fn load(path: &Path) -> Loaded {
 /// A daemon doesn't do that: what its jobs need may lie on a disk that hangs, or come later.
 pub fn check(path: &Path) -> Loaded {
     Loading { looks_around: true, ..Loading::new() }.load(path)
+}
+
+/// Reads a text as if it were a file of `jobs.d`, under the built-in settings and without `[defaults]`.
+pub fn load_jobs(name: &Path, text: String) -> Loaded {
+    Loading::new().load_jobs(name, text)
 }
 
 /// One loading under way.
@@ -77,6 +83,14 @@ impl Loading {
         self.finish(main.settings)
     }
 
+    fn load_jobs(mut self, name: &Path, text: String) -> Loaded {
+        let scope = Scope::JobFile(name.to_owned());
+        let source = Source::of_text(name, scope.clone(), text);
+        let jobs = self.read_source(&source, &JOB_FILE, read_jobs);
+        self.take_in(&scope, &jobs, &Base::default());
+        self.finish(None)
+    }
+
     /// Reads one file; `None` if it has no readable text.
     fn read<T>(
         &mut self,
@@ -91,13 +105,22 @@ impl Loading {
             self.files.push((path.to_owned(), Trust::default()));
             return None;
         };
-        let (table, trust, syntax) = parse(&source);
+        Some(self.read_source(&source, keys, read))
+    }
+
+    fn read_source<T>(
+        &mut self,
+        source: &Rc<Source>,
+        keys: &'static Keys,
+        read: impl FnOnce(&mut Section<'_>) -> T,
+    ) -> T {
+        let (table, trust, syntax) = parse(source);
         self.syntax.extend(syntax);
-        self.files.push((path.to_owned(), trust));
-        let mut top = Section::top(&source, &table, keys);
+        self.files.push((source.path.clone(), trust));
+        let mut top = Section::top(source, &table, keys);
         let answer = read(&mut top);
         self.problems.extend(top.finish());
-        Some(answer)
+        answer
     }
 
     /// Makes the jobs of one file. Of two jobs with one name the one that is read later is wrong: so

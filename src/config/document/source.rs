@@ -50,6 +50,11 @@ impl Source {
         }
     }
 
+    /// A text that lies in no file.
+    pub fn of_text(path: &Path, scope: Scope, text: String) -> Rc<Self> {
+        Rc::new(Self { path: path.to_owned(), scope, text })
+    }
+
     /// Where a byte of the text stands.
     pub fn position(&self, at: usize) -> Position {
         position(&self.text.as_bytes()[..at.min(self.text.len())])
