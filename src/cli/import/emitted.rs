@@ -42,3 +42,18 @@ pub(super) fn verified(toml: &str) -> Result<Loaded, Failure> {
     let problems = problems.join("\n");
     Err(Failure::bug(format!("the jobs that were made are refused, which is a fault of cronlatch:\n{problems}")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_the_daemon_would_refuse_is_told_as_a_bug_with_its_place() {
+        let good = "[jobs.a]\nschedule = \"@daily\"\nshell = \"true\"\n";
+        assert_eq!(verified(good).unwrap().jobs.len(), 1);
+        let refused = verified("[jobs.a]\nschedule = \"@dayly\"\nshell = \"true\"\n").unwrap_err();
+        let said = format!("{refused:?}");
+        assert!(said.contains("a fault of cronlatch") && said.contains("jobs.d/crontab.toml:2:1"), "{said}");
+        assert!(said.contains("code: 70"), "{said}");
+    }
+}

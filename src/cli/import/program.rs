@@ -85,7 +85,9 @@ fn is_assignment(word: &str) -> bool {
 
 fn prepares(words: &[String]) -> bool {
     let asks = words[0] == "command" && words.get(1).is_some_and(|option| option.starts_with("-v"));
-    asks || PREPARING.contains(&words[0].as_str())
+    // perl -e 'sleep int(rand(3600))', where a crontab spreads load.
+    let sleeps = words.iter().any(|word| word.starts_with("sleep "));
+    asks || sleeps || PREPARING.contains(&words[0].as_str())
 }
 
 fn program(words: &[String], depth: u32) -> Option<String> {
@@ -227,6 +229,7 @@ mod tests {
             ),
             ("command -v debian-sa1 > /dev/null && debian-sa1 1 1", "debian-sa1"),
             ("sleep 30; curl -s http://x/ >/dev/null 2>&1", "curl"),
+            ("perl -e 'sleep int(rand(43200))' && certbot -q renew", "certbot"),
             ("cd /srv", "cd"),
             ("(echo a; b) | mail x", "echo"),
         ] {

@@ -65,7 +65,11 @@ fn said(file: &str, text: &str, places: &[usize]) -> String {
     let Some((first, others)) = places.split_first() else { return format!("{file}: {clean}\n") };
     let listed: Vec<String> = others.iter().take(MOST).map(usize::to_string).collect();
     let more = if others.len() > MOST { " .." } else { "" };
-    let also = if others.is_empty() { String::new() } else { format!(" (lines {}{more} too)", listed.join(", ")) };
+    let also = match others {
+        [] => String::new(),
+        [other] => format!(" (line {other} too)"),
+        _ => format!(" (lines {}{more} too)", listed.join(", ")),
+    };
     format!("{file}:{first}: {clean}{also}\n")
 }
 
