@@ -201,7 +201,7 @@ fn every_line_of_an_odd_crontab_is_carried_over_or_told_and_the_jobs_pass_check(
 #[test]
 fn the_report_names_each_line_and_sets_old_and_new_times_side_by_side() {
     let crontab = "15 2 * * 1-5 /usr/local/bin/backup\n0,30 2 * * 7 twice\n*/5 * * * * root poll\n\
-                   CRON_TZ=Asia/Tokyo\n0 9 1 4 * tokyo\n0 9 1 4 * tokyo\n@reboot start\n@reboot stop\n";
+                   CRON_TZ=Asia/Tokyo\n0 9 1 4 * tokyo\n0 9 1 4 * tokyo\n@reboot start &\n@reboot stop\n";
     let said = Folder::with("joe", crontab).import(&["joe"]);
     let expected = r#"joe: read as a user's crontab, without a user column (write --system if there is one)
 

@@ -19,7 +19,7 @@ use crate::job::schedule::Schedule;
 pub(super) struct Made {
     /// The job; `None` if the entry was not carried over.
     pub job: Option<Job>,
-    /// All that is to be said, the entry's own notes included.
+    /// All that is to be said of it.
     pub notes: Vec<Note>,
 }
 
@@ -45,28 +45,24 @@ pub(super) struct Making<'a> {
 }
 
 impl Making<'_> {
-    /// Makes the job of an entry.
+    /// Makes the job of an entry. One that has none has no other notes either.
     pub(super) fn of(&mut self, entry: &Entry) -> Made {
-        let mut notes = entry.notes.clone();
         let zone = entry.zone.unwrap_or(self.zone);
+        let dropped = |what: String, remedy: &str| Made {
+            job: None,
+            notes: vec![Note::new(entry.line, Kind::Dropped, what, remedy)],
+        };
         let read = match &entry.when {
             When::Times(read) => read,
             When::Reboot => {
-                let what = "a boot is no instant that several hosts share, so @reboot is no schedule";
-                notes.push(Note::new(
-                    entry.line,
-                    Kind::Dropped,
-                    what,
-                    "start it from a systemd unit, or leave the line to cron",
-                ));
-                return Made { job: None, notes };
+                let what = "a boot is no instant that several hosts share, so @reboot is no schedule".to_owned();
+                return dropped(what, "start it from a systemd unit, or leave the line to cron");
             }
         };
         if let Err(error) = Schedule::parse(&read.text, zone) {
-            notes.push(Note::new(entry.line, Kind::Dropped, error.to_string(), ""));
-            return Made { job: None, notes };
+            return dropped(error.to_string(), "");
         }
-        notes.extend(of_user(entry));
+        let notes = entry.notes.iter().cloned().chain(of_user(entry)).collect();
         let name = self.names.give(&entry.parts.command);
         let toml = self.table(&name, entry, read, zone);
         Made { job: Some(Job { name, toml, zone, read: read.clone() }), notes }

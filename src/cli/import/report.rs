@@ -10,12 +10,13 @@ use super::{Compared, Imported};
 use crate::cli::table::{Column, Fit, table};
 
 /// What differs for every job, and is no line's fault.
-const FOR_ALL: [&str; 5] = [
+const FOR_ALL: [&str; 6] = [
     "cron starts a second copy of a job that still runs when it is due again; cronlatch leaves that time out \
      (overlap = \"skip\"), or lets it wait (overlap = \"wait\")",
     "cron forgets a time at which the host was down; cronlatch runs the newest one late (catch_up = \"none\" doesn't)",
     "cron mails the output; cronlatch writes it to the log, and keeps its end with the run (cronlatch runs show JOB)",
     "what a job leaves behind in its process group is ended with it",
+    "commands find LANG=C.UTF-8, not what PAM sets for those of cron",
     "remove the lines from the crontabs of all hosts before the daemons start, or both will run them",
 ];
 
