@@ -1,19 +1,22 @@
-//! What becomes of triggers that nobody took: the decision, and the sweep that carries it out.
+//! What becomes of triggers that nobody took: `decision` says what, from the `gaps` in the history; the
+//! sweep here carries it out.
+
+mod decision;
+mod gaps;
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use tokio::sync::Notify;
 
 use super::Shared;
-use super::gaps::{Gaps, gaps};
-use super::queue::PASSED_OVER;
 use crate::events;
 use crate::job::{CatchUp, Job, JobName, OnCrash, Overlap};
-use crate::store::{CatchUpPlan, JobProgress, LateRun, MissedRange, ProgressQuery, StoreError};
-use crate::trigger::{MissedReason, RunId};
+use crate::store::{CatchUpPlan, ProgressQuery, RangeKind, StoreError, TriggerRange};
+use crate::trigger::MissedReason;
+use decision::{Stretch, decide};
 
 /// How often all jobs are swept, whatever is known to be given up: that is known in memory only, and
 /// by a host that may be gone.
@@ -25,6 +28,10 @@ const DOUBT_STEP: Duration = Duration::from_secs(1);
 /// How long a sweep waits: what was given up just now is passed over by then, and a whole second of
 /// the schedule more.
 const SETTLING: Duration = Duration::from_secs(6);
+
+/// How long before its start a host that is alone knows that nobody claims: another one that began
+/// meanwhile claims only what is due after its own beat.
+const ALONE_SINCE: TimeDelta = TimeDelta::seconds(1);
 
 /// Jobs of which some trigger may have no row: written by whoever gives one up, taken by the sweep.
 #[derive(Debug, Default)]
@@ -55,14 +62,19 @@ impl Unsettled {
     }
 }
 
-/// Sweeps until it is dropped.
+/// Sweeps until it is dropped. Nothing that was due by `from` is claimed by this host.
 ///
-/// It waits until what was given up last is old enough to be settled, too: an outage, or the time
-/// before a start, is settled by one sweep, so that it brings one late run of a job and no more.
+/// It waits until what was given up last is old enough to be settled, too: an outage is settled by one
+/// sweep, so that it brings one late run of a job and no more. A host that is alone at its start waits
+/// for nobody.
 ///
 /// # Cancel safety
 /// Dropped, a plan may have been carried out without its events.
-pub(super) async fn sweep_on(shared: &Shared) {
+pub(super) async fn sweep_on(shared: &Shared, from: DateTime<Utc>) {
+    if shared.is_alone() {
+        let jobs = shared.unsettled.take();
+        try_to_sweep(shared, jobs, Some(from - ALONE_SINCE)).await;
+    }
     let mut all_after = SWEEP_ALL.mul_f64(0.75 + fastrand::f64() / 2.0);
     loop {
         let mut jobs = tokio::select! {
@@ -74,34 +86,47 @@ pub(super) async fn sweep_on(shared: &Shared) {
         jobs.append(&mut shared.unsettled.take());
         // What is given up from here on is too young for this sweep, and has the next one.
         tokio::time::sleep(SETTLING).await;
-        while shared.clock.is_doubted() {
-            tokio::time::sleep(DOUBT_STEP).await;
-        }
-        if let Err(error) = sweep(shared, &jobs).await {
-            shared.health.failed(&error);
-            shared.unsettled.add(jobs);
-        }
+        try_to_sweep(shared, jobs, None).await;
     }
 }
 
-async fn sweep(shared: &Shared, names: &BTreeSet<JobName>) -> Result<(), StoreError> {
+/// Sweeps, and keeps what failed for the next time.
+async fn try_to_sweep(shared: &Shared, jobs: BTreeSet<JobName>, until: Option<DateTime<Utc>>) {
+    while shared.clock.is_doubted() {
+        tokio::time::sleep(DOUBT_STEP).await;
+    }
+    if let Err(error) = sweep(shared, &jobs, until).await {
+        shared.health.failed(&error);
+        shared.unsettled.add(jobs);
+    }
+}
+
+/// Settles what was due by `until`, or what nobody can be claiming any more.
+async fn sweep(shared: &Shared, names: &BTreeSet<JobName>, until: Option<DateTime<Utc>>) -> Result<(), StoreError> {
     let plan = shared.plan();
     let now = shared.clock.now();
-    let jobs: Vec<_> = names.iter().filter_map(|name| plan.get(name)).collect();
-    let queries: Vec<_> =
-        jobs.iter().map(|job| ProgressQuery { job: job.name.clone(), since: Stretch::of(job, now).since }).collect();
+    let stretch = |job: &Job| until.map_or_else(|| Stretch::of(job, now), |until| Stretch::up_to(job, now, until));
+    // Triggers of each host are settled by that host.
+    let jobs = names.iter().filter_map(|name| plan.get(name)).filter(|job| shared.site.settles(job));
+    let query = |job: &std::sync::Arc<Job>| ProgressQuery {
+        job: job.name.clone(),
+        target: shared.site.target(job),
+        since: stretch(job).rows_since,
+    };
+    let queries: Vec<_> = jobs.map(query).collect();
     for progress in shared.store.progress(&queries).await? {
         let Some(job) = plan.get(&progress.job).cloned() else { continue };
-        // A long outage of a frequent job takes a while to count: not on a thread that others need.
-        let deciding = tokio::task::spawn_blocking(move || decide(&job, &progress, Stretch::of(&job, now)));
+        let (site, stretch) = (shared.site.clone(), stretch(&job));
+        // Odd schedules take a while to count: not on a thread that others need.
+        let deciding = tokio::task::spawn_blocking(move || decide(&job, &site, &progress, stretch));
         // A panic was said already, and the next sweep tries again.
         let Ok(Some(mut decided)) = deciding.await else { continue };
         if let Some(job) = plan.get(&decided.job) {
             at_most_one_late(shared, job, &mut decided).await?;
         }
         if shared.store.catch_up(&decided).await? {
-            for range in &decided.missed {
-                events::triggers_missed(&decided.job, range.from, range.to, range.count, range.reason);
+            for range in &decided.ranges {
+                say_range(&decided.job, range);
             }
             shared.look_for_waiting.notify_one();
         } else {
@@ -113,93 +138,33 @@ async fn sweep(shared: &Shared, names: &BTreeSet<JobName>) -> Result<(), StoreEr
     Ok(())
 }
 
+fn say_range(job: &JobName, range: &TriggerRange) {
+    match range.kind {
+        RangeKind::Missed => events::triggers_missed(job, range.from, range.to, range.count, range.reason),
+        RangeKind::Paused | RangeKind::Blackout => {
+            events::triggers_left_out(job, range.from, range.to, range.count, range.reason);
+        }
+    }
+}
+
 /// A job that skips doesn't get a second late run while one still waits: they would run one after
 /// the other.
 async fn at_most_one_late(shared: &Shared, job: &Job, decided: &mut CatchUpPlan) -> Result<(), StoreError> {
-    if job.overlap != Overlap::Skip || decided.late.is_none() {
+    if job.overlap != Overlap::Skip || job.catch_up != CatchUp::Latest || decided.late.is_empty() {
         return Ok(());
     }
-    let waiting = shared.store.waiting().await?;
-    if waiting.iter().any(|waiting| waiting.trigger.job == job.name)
-        && let Some(late) = decided.late.take()
-    {
-        let (from, to) = (late.scheduled_at, late.scheduled_at);
-        decided.missed.push(MissedRange { from, to, count: 1, reason: MissedReason::Superseded });
+    let waiting = shared.store.waiting(&shared.site.host).await?;
+    if waiting.iter().any(|waiting| waiting.trigger.job == job.name && waiting.trigger.target == decided.target) {
+        let single = |at| TriggerRange {
+            kind: RangeKind::Missed,
+            from: at,
+            to: at,
+            count: 1,
+            reason: MissedReason::Superseded,
+        };
+        decided.ranges.extend(decided.late.drain(..).map(|late| single(late.scheduled_at)));
     }
     Ok(())
-}
-
-/// Which of a job's triggers a sweep is about.
-#[derive(Clone, Copy, Debug)]
-struct Stretch {
-    /// How far back the job catches up; what is older is missed.
-    since: DateTime<Utc>,
-    /// What is not older than this may still be on its way through some host's claim.
-    through: DateTime<Utc>,
-    now: DateTime<Utc>,
-}
-
-impl Stretch {
-    fn of(job: &Job, now: DateTime<Utc>) -> Self {
-        let max_age = TimeDelta::from_std(job.catch_up_max_age).unwrap_or(TimeDelta::MAX);
-        let since = now.checked_sub_signed(max_age).unwrap_or(DateTime::UNIX_EPOCH);
-        Self { since, through: (now - PASSED_OVER).trunc_subsecs(0), now }
-    }
-}
-
-/// What to do about the triggers of a job that have no row: those in `(watermark, through]`.
-/// `None`: there are none.
-///
-/// The newest is run late, unless a later trigger has come, whatever has become of that: what is
-/// newer is never followed by what is older.
-fn decide(job: &Job, progress: &JobProgress, stretch: Stretch) -> Option<CatchUpPlan> {
-    let Stretch { since, through, now } = stretch;
-    let from = progress.caught_up_through;
-    let settled = progress.settled_through;
-    let old_from = progress.newest_before.map_or(settled, |newest| newest.max(settled));
-    let old = gaps(job, old_from, since.min(through), &[]);
-    let recent = gaps(job, settled.max(since), through, &progress.with_row);
-    let is_newest = |at: &DateTime<Utc>| {
-        progress.with_row.last().is_none_or(|newest| newest < at)
-            && job.schedule.next_after(*at).is_none_or(|next| next > now)
-    };
-    let late = recent.map(|gaps| gaps.last).filter(|at| job.catch_up == CatchUp::Latest && is_newest(at));
-    let reason = match job.catch_up {
-        CatchUp::Latest | CatchUp::All { .. } => MissedReason::Superseded,
-        CatchUp::None => MissedReason::NoCatchUp,
-    };
-    let old = old.map(|gaps| range(gaps, false, MissedReason::TooOld));
-    let recent = recent.map(|gaps| range(gaps, late.is_some(), reason));
-    let missed: Vec<_> = [old, recent].into_iter().flatten().flatten().collect();
-    if missed.is_empty() && late.is_none() {
-        return None;
-    }
-    let seen = progress.with_row.iter().filter(|at| **at <= through).count();
-    Some(CatchUpPlan {
-        job: job.name.clone(),
-        from,
-        through,
-        rows_seen: u64::try_from(seen).unwrap_or(u64::MAX),
-        rows_since: from.max(since),
-        missed,
-        late: late.map(|at| late_run(job, at)),
-    })
-}
-
-fn late_run(job: &Job, scheduled_at: DateTime<Utc>) -> LateRun {
-    LateRun {
-        run: RunId::generate(),
-        scheduled_at,
-        resource: job.resource.clone(),
-        start_deadline: job.start_deadline,
-        reruns_left: reruns(job),
-    }
-}
-
-/// Gaps as they are recorded, all or all but the last.
-fn range(gaps: Gaps, but_the_last: bool, reason: MissedReason) -> Option<MissedRange> {
-    let (to, count) = if but_the_last { (gaps.last_but_one, gaps.count - 1) } else { (gaps.last, gaps.count) };
-    (count > 0).then_some(MissedRange { from: gaps.first, to, count, reason })
 }
 
 /// How often a run of this job may be run again after a crash.

@@ -4,12 +4,12 @@
 //!
 //! | task | does |
 //! |---|---|
-//! | `tick` | hands each trigger out when its instant comes by the database's clock |
+//! | `tick` | hands each trigger out when its time comes by the database's clock (`ticker` decides, `queue` keeps) |
 //! | `attend` | one task a trigger: rank, look, claim (`pursuit`), run |
 //! | `waiting` | takes runs that wait for a host |
 //! | `recovery` | finds runs whose host is gone |
 //! | `beat` | says that this daemon lives, hears who else does, reads the clock |
-//! | `catch_up` | settles triggers that nobody took (`gaps` finds them) |
+//! | `catch_up` | settles triggers that nobody took |
 //! | `pruning` | forgets what is older than it is kept |
 //! | `stopping` | obeys the orders, drains |
 //!
@@ -21,17 +21,19 @@ mod beat;
 mod catch_up;
 mod claims;
 mod crowd;
-mod gaps;
 mod health;
 mod plan;
 mod pruning;
 mod pursuit;
 mod queue;
 mod recovery;
+mod site;
 mod stopping;
 mod tick;
+mod ticker;
 mod waiting;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,7 +46,7 @@ pub use plan::Plan;
 
 use crate::clock::DatabaseClock;
 use crate::events;
-use crate::fleet::{HostName, InstanceId};
+use crate::fleet::{HostName, InstanceId, Label};
 use crate::lease::Keeper;
 use crate::run::{Exhaustion, Runner, Stop};
 use crate::shim::{Spawner, User};
@@ -53,6 +55,7 @@ use catch_up::Unsettled;
 use claims::ClaimGates;
 use crowd::Crowd;
 use health::Health;
+use site::{Peer, Site};
 
 /// The longest pause between attempts to reach a database at the start.
 const LONGEST_START_PAUSE: Duration = Duration::from_secs(5);
@@ -63,7 +66,7 @@ pub struct Options {
     /// This host's name.
     pub host: HostName,
     /// This host's labels.
-    pub labels: Vec<String>,
+    pub labels: BTreeSet<Label>,
     /// How many runs may be under way here at once.
     pub max_running_jobs: u32,
     /// How long runs may go on after the first signal; `None` for as long as they take.
@@ -106,7 +109,8 @@ pub enum DaemonError {
 /// What the tasks share.
 #[derive(Debug)]
 struct Shared {
-    host: HostName,
+    /// This host.
+    site: Site,
     instance: InstanceId,
     options: Options,
     store: SharedStore,
@@ -118,7 +122,7 @@ struct Shared {
     /// Written by reloads; read by all.
     plan: watch::Sender<Arc<Plan>>,
     /// Written by `beat`; read where ranks are computed.
-    live: watch::Sender<Vec<InstanceId>>,
+    live: watch::Sender<Vec<Peer>>,
     /// Written by `tick`; read for the state in the log.
     queued: watch::Sender<usize>,
     /// Written by the orders; read by all.
@@ -168,7 +172,7 @@ impl Daemon {
             stop: stop.subscribe(),
         };
         let shared = Shared {
-            host: options.host.clone(),
+            site: Site { host: options.host.clone(), labels: options.labels.clone() },
             instance,
             room: Arc::new(Semaphore::new(usize::try_from(options.max_running_jobs.max(1)).unwrap_or(1))),
             options,
@@ -179,7 +183,7 @@ impl Daemon {
             gates: ClaimGates::default(),
             unsettled: Unsettled::default(),
             plan: watch::Sender::new(plan),
-            live: watch::Sender::new(vec![instance]),
+            live: watch::Sender::new(Vec::new()),
             queued: watch::Sender::new(0),
             stop,
             crowd: Crowd::default(),
@@ -258,7 +262,7 @@ impl Shared {
             tokio::join!(
                 beat::beat_on(self, said),
                 recovery::recover_on(self, self.options.heartbeat),
-                catch_up::sweep_on(self),
+                catch_up::sweep_on(self, from),
                 pruning::prune_on(self),
                 self.reload_on(plans),
                 self.health.remind_on(),
@@ -275,13 +279,24 @@ impl Shared {
         self.plan.borrow().clone()
     }
 
-    /// Who lives, this daemon always included.
-    fn live(&self) -> Vec<InstanceId> {
+    /// Who lives and takes runs, this daemon always included.
+    fn live(&self) -> Vec<Peer> {
         let mut live = self.live.borrow().clone();
-        if !live.contains(&self.instance) {
-            live.push(self.instance);
+        if !live.iter().any(|peer| peer.instance == self.instance) {
+            live.push(Peer { instance: self.instance, site: self.site.clone() });
         }
         live
+    }
+
+    /// Whether no other daemon lives, as far as this one knows.
+    fn is_alone(&self) -> bool {
+        self.live().len() == 1
+    }
+
+    /// Whether of all live daemons this one has the smallest id: it does what one of them is to do. If
+    /// two believe so for a moment, both do, which must do no harm.
+    fn is_first(&self) -> bool {
+        self.live().iter().map(|peer| peer.instance).min() == Some(self.instance)
     }
 
     /// Reaches the database, brings the tables to this version, and makes this daemon and its jobs
@@ -307,7 +322,7 @@ impl Shared {
             self.store.migrate().await?;
         }
         self.store.check_schema().await?;
-        self.store.register(self.instance, &self.plan().seen()).await?;
+        self.store.register(self.instance, &self.plan().seen(&self.site)).await?;
         beat::beat(self, said).await
     }
 
@@ -317,7 +332,7 @@ impl Shared {
             events::daemon_reloaded(plan.len(), &plan.digest);
             self.plan.send_replace(plan.clone());
             let mut pause = Duration::from_millis(100);
-            while let Err(error) = self.store.register(self.instance, &plan.seen()).await {
+            while let Err(error) = self.store.register(self.instance, &plan.seen(&self.site)).await {
                 self.health.failed(&error);
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(LONGEST_START_PAUSE);

@@ -2,13 +2,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::catch_up::reruns;
+use super::site::Site;
 use crate::job::{Job, JobName};
-use crate::store::JobSeen;
+use crate::store::{Follower, JobSeen};
+use crate::trigger::RunId;
 
 /// The jobs of one reading of the schedule.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     jobs: BTreeMap<JobName, Planned>,
+    /// Which jobs run after the success of one.
+    followers: BTreeMap<JobName, Vec<Arc<Job>>>,
     /// What the whole schedule hashes to.
     pub digest: String,
 }
@@ -23,7 +28,14 @@ impl Plan {
     /// A plan of jobs, each with what its definition hashes to.
     pub fn new(jobs: impl IntoIterator<Item = (Job, String)>, digest: String) -> Self {
         let planned = |(job, digest): (Job, String)| (job.name.clone(), Planned { job: Arc::new(job), digest });
-        Self { jobs: jobs.into_iter().map(planned).collect(), digest }
+        let jobs: BTreeMap<_, _> = jobs.into_iter().map(planned).collect();
+        let mut followers: BTreeMap<JobName, Vec<Arc<Job>>> = BTreeMap::new();
+        for job in jobs.values().map(|planned| &planned.job).filter(|job| job.enabled) {
+            for upstream in &job.after {
+                followers.entry(upstream.clone()).or_default().push(job.clone());
+            }
+        }
+        Self { jobs, followers, digest }
     }
 
     /// How many jobs there are.
@@ -46,16 +58,40 @@ impl Plan {
         self.jobs.values().map(|planned| &planned.job).filter(|job| job.enabled)
     }
 
+    /// Those that a host may run.
+    pub(super) fn jobs_on(&self, site: &Site) -> Vec<Arc<Job>> {
+        self.jobs().filter(|job| site.may_run(job)).cloned().collect()
+    }
+
+    /// What is made to wait when a job succeeds on a host.
+    pub(super) fn followers(&self, job: &Job, site: &Site) -> Vec<Follower> {
+        let follower = |follower: &Arc<Job>| Follower {
+            run: RunId::generate(),
+            job: follower.name.clone(),
+            upstreams: follower.after.clone(),
+            resource: site.resource(follower),
+            start_deadline: follower.start_deadline,
+            reruns_left: reruns(follower),
+        };
+        self.followers.get(&job.name).into_iter().flatten().map(follower).collect()
+    }
+
     /// What the tables are told of the jobs.
-    pub(super) fn seen(&self) -> Vec<JobSeen> {
-        let seen =
-            |(name, planned): (&JobName, &Planned)| JobSeen { job: name.clone(), digest: planned.digest.clone() };
-        self.jobs.iter().map(seen).collect()
+    pub(super) fn seen(&self, site: &Site) -> Vec<JobSeen> {
+        let seen = |planned: &Planned| JobSeen {
+            job: planned.job.name.clone(),
+            digest: planned.digest.clone(),
+            target: site.target(&planned.job),
+            start_delay: planned.job.start_delay,
+        };
+        self.jobs.values().map(seen).collect()
     }
 
     /// How old a trigger may be at most and still be claimed.
     pub(super) fn horizon(&self) -> Duration {
-        let of = |planned: &Planned| planned.job.catch_up_max_age.max(planned.job.start_deadline);
+        let of = |planned: &Planned| {
+            planned.job.catch_up_max_age.max(planned.job.start_deadline) + planned.job.start_delay
+        };
         self.jobs.values().map(of).max().unwrap_or_default() + Duration::from_secs(60)
     }
 

@@ -80,7 +80,7 @@ async fn look(shared: &Arc<Shared>, unanswered: &mut Vec<Attempt>) -> Result<(),
     if shared.is_stopping() || !shared.runner.exhaustion.remaining().is_zero() {
         return Ok(());
     }
-    try_all(shared, unanswered, shared.store.waiting().await?).await
+    try_all(shared, unanswered, shared.store.waiting(&shared.site.host).await?).await
 }
 
 /// An error of one run is no reason to leave the others, but a second one speaks of the database.
@@ -110,14 +110,14 @@ async fn try_all(
     outcome
 }
 
-/// An attempt, if this host knows the job and has room, and the run's time is not over.
+/// An attempt, if this host may run the job and has room, and the run's time is not over.
 fn new_attempt(shared: &Shared, waiting: WaitingRun) -> Option<Attempt> {
     if waiting.wait_until <= shared.clock.now() {
         // Open, it would hold the next trigger of its job off.
         shared.look_for_lost.notify_one();
         return None;
     }
-    let job = shared.plan().get(&waiting.trigger.job).cloned()?;
+    let job = shared.plan().get(&waiting.trigger.job).filter(|job| shared.site.may_run(job)).cloned()?;
     let Ok(permit) = shared.room.clone().try_acquire_owned() else {
         // Another host may have room, or this one later.
         shared.crowd.is_full(shared.options.max_running_jobs);
@@ -142,6 +142,7 @@ impl Attempt {
     }
 
     fn run(self, shared: &Arc<Shared>, grant: Grant) {
+        let followers = shared.plan().followers(&self.job, &shared.site);
         let assignment = Arc::new(Assignment {
             run: self.waiting.run,
             job: self.job,
@@ -150,6 +151,7 @@ impl Attempt {
             kind: self.waiting.kind,
             owner: self.claimant.owner,
             resource: self.claimant.resource,
+            followers,
         });
         let permit = self.permit;
         let shared = shared.clone();

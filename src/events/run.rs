@@ -187,3 +187,25 @@ pub fn triggers_missed(
         job = job.as_str(), from = at(from), to = at(to), count, reason = reason.as_str(),
     }, "{job} missed {count} triggers from {} to {}: {reason}", at(from), at(to));
 }
+
+/// Triggers that a pause or a blackout took: as somebody wanted.
+pub fn triggers_left_out(
+    job: &crate::job::JobName,
+    from: DateTime<Utc>,
+    to: DateTime<Utc>,
+    count: u64,
+    reason: MissedReason,
+) {
+    event!(info, "run.left_out", {
+        job = job.as_str(), from = at(from), to = at(to), count, reason = reason.as_str(),
+    }, "{job} left out {count} triggers from {} to {}: {reason}", at(from), at(to));
+}
+
+/// The success of one job has made another one due.
+pub fn run_followed(label: RunLabel<'_>, follower: &crate::job::JobName, run: RunId) {
+    run_event!(
+        info, "run.followed", label,
+        { follower = follower.as_str(), next = %run, },
+        "{follower} follows {}", label.trigger
+    );
+}

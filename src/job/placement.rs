@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::fmt;
 
 use crate::fleet::{HostName, HostPattern, Label};
 
@@ -33,6 +34,20 @@ impl Placement {
     /// Whether any host may run the job.
     pub fn admits_all(&self) -> bool {
         self.hosts.is_empty() && self.labels.is_empty()
+    }
+}
+
+/// What a host must have: `hosts web-*, db-1 with labels eu, gpu`; `any host`.
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hosts = self.hosts.iter().map(HostPattern::as_str).collect::<Vec<_>>().join(", ");
+        let labels = self.labels.iter().map(Label::as_str).collect::<Vec<_>>().join(", ");
+        match (hosts.as_str(), labels.as_str()) {
+            ("", "") => f.write_str("any host"),
+            (hosts, "") => write!(f, "hosts {hosts}"),
+            ("", labels) => write!(f, "labels {labels}"),
+            (hosts, labels) => write!(f, "hosts {hosts} with labels {labels}"),
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::job::Job;
 use crate::lease::{Deadline, KeeperHandle, Lease};
 use crate::lock::{FencingToken, Owner, Resource};
 use crate::shim::{SpawnError, SpawnRequest, Spawner, User};
-use crate::store::{Ending, Grant, RunKey, SharedStore};
+use crate::store::{Ending, Follower, Grant, RunKey, SharedStore};
 use crate::trigger::{RunId, RunState, Trigger, TriggerKind};
 
 /// Why a claim is given back whose lease is too short for a start.
@@ -71,6 +71,8 @@ pub struct Assignment {
     pub owner: Owner,
     /// Its lock.
     pub resource: Resource,
+    /// What is due after its success.
+    pub followers: Vec<Follower>,
 }
 
 /// What all runs of a daemon share.
@@ -139,6 +141,8 @@ impl Runner {
             Ok(mut child) => {
                 self.exhaustion.started();
                 let late = (started_at - assignment.trigger.scheduled_at).to_std().unwrap_or_default();
+                // A job that starts later than its instant is not late by that.
+                let late = late.saturating_sub(assignment.job.start_delay);
                 events::run_started(assignment.label(Some(token)), late, assignment.kind.as_str());
                 let pump = child.take_output().map(|output| Pump::start(output, assignment, token));
                 let running = Running::new(self, assignment, &key, child, held.lease.watch());
@@ -188,7 +192,7 @@ impl Runner {
         held.lease.stop().await;
         let label = held.assignment.label(Some(held.key.token));
         announce(label, self.host.as_str(), ending, duration);
-        self.record_end(label, held.key, ending, held.held_since).await;
+        self.record_end(held.assignment, held.key, ending, held.held_since).await;
         Supervised::Ended
     }
 }
