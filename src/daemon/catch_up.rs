@@ -175,5 +175,3 @@ pub(super) fn reruns(job: &Job) -> u32 {
     }
 }
 
-#[cfg(test)]
-mod tests;

@@ -187,3 +187,6 @@ fn range(gaps: &Gaps, but_the_newest: usize, kind: RangeKind, reason: MissedReas
     let to = gaps.newest.len().checked_sub(but_the_newest + 1).and_then(|place| gaps.newest.get(place))?;
     (count > 0).then_some(TriggerRange { kind, from: gaps.first, to: *to, count, reason })
 }
+
+#[cfg(test)]
+mod tests;
