@@ -2,12 +2,14 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 mod clock_changes;
+mod croner;
 mod grammar;
 mod instants;
 mod naive;
 mod oracle;
 mod other_sources;
 mod properties;
+mod relative_days;
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
