@@ -140,6 +140,7 @@ mod tests {
             instance,
             name: name.clone(),
             version: String::new(),
+            labels: std::collections::BTreeSet::new(),
             schedule_digest: String::new(),
             clock_offset_ms: None,
             draining: false,

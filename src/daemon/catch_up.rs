@@ -12,8 +12,8 @@ use super::gaps::{Gaps, gaps};
 use super::queue::PASSED_OVER;
 use crate::events;
 use crate::job::{CatchUp, Job, JobName, OnCrash, Overlap};
-use crate::store::{CatchUpPlan, JobProgress, LateRun, MissedRange, ProgressQuery, StoreError};
-use crate::trigger::{MissedReason, RunId};
+use crate::store::{CatchUpPlan, JobProgress, LateRun, ProgressQuery, RangeKind, StoreError, TriggerRange};
+use crate::trigger::{MissedReason, RunId, Target};
 
 /// How often all jobs are swept, whatever is known to be given up: that is known in memory only, and
 /// by a host that may be gone.
@@ -88,8 +88,12 @@ async fn sweep(shared: &Shared, names: &BTreeSet<JobName>) -> Result<(), StoreEr
     let plan = shared.plan();
     let now = shared.clock.now();
     let jobs: Vec<_> = names.iter().filter_map(|name| plan.get(name)).collect();
-    let queries: Vec<_> =
-        jobs.iter().map(|job| ProgressQuery { job: job.name.clone(), since: Stretch::of(job, now).since }).collect();
+    let query = |job: &&std::sync::Arc<Job>| ProgressQuery {
+        job: job.name.clone(),
+        target: Target::fleet(),
+        since: Stretch::of(job, now).since,
+    };
+    let queries: Vec<_> = jobs.iter().map(query).collect();
     for progress in shared.store.progress(&queries).await? {
         let Some(job) = plan.get(&progress.job).cloned() else { continue };
         // A long outage of a frequent job takes a while to count: not on a thread that others need.
@@ -100,7 +104,7 @@ async fn sweep(shared: &Shared, names: &BTreeSet<JobName>) -> Result<(), StoreEr
             at_most_one_late(shared, job, &mut decided).await?;
         }
         if shared.store.catch_up(&decided).await? {
-            for range in &decided.missed {
+            for range in &decided.ranges {
                 events::triggers_missed(&decided.job, range.from, range.to, range.count, range.reason);
             }
             shared.look_for_waiting.notify_one();
@@ -116,15 +120,16 @@ async fn sweep(shared: &Shared, names: &BTreeSet<JobName>) -> Result<(), StoreEr
 /// A job that skips doesn't get a second late run while one still waits: they would run one after
 /// the other.
 async fn at_most_one_late(shared: &Shared, job: &Job, decided: &mut CatchUpPlan) -> Result<(), StoreError> {
-    if job.overlap != Overlap::Skip || decided.late.is_none() {
+    if job.overlap != Overlap::Skip || decided.late.is_empty() {
         return Ok(());
     }
-    let waiting = shared.store.waiting().await?;
+    let waiting = shared.store.waiting(&shared.host).await?;
     if waiting.iter().any(|waiting| waiting.trigger.job == job.name)
-        && let Some(late) = decided.late.take()
+        && let Some(late) = decided.late.pop()
     {
         let (from, to) = (late.scheduled_at, late.scheduled_at);
-        decided.missed.push(MissedRange { from, to, count: 1, reason: MissedReason::Superseded });
+        let (kind, reason) = (RangeKind::Missed, MissedReason::Superseded);
+        decided.ranges.push(TriggerRange { kind, from, to, count: 1, reason });
     }
     Ok(())
 }
@@ -177,12 +182,13 @@ fn decide(job: &Job, progress: &JobProgress, stretch: Stretch) -> Option<CatchUp
     let seen = progress.with_row.iter().filter(|at| **at <= through).count();
     Some(CatchUpPlan {
         job: job.name.clone(),
+        target: progress.target.clone(),
         from,
         through,
         rows_seen: u64::try_from(seen).unwrap_or(u64::MAX),
         rows_since: from.max(since),
-        missed,
-        late: late.map(|at| late_run(job, at)),
+        ranges: missed,
+        late: late.map(|at| late_run(job, at)).into_iter().collect(),
     })
 }
 
@@ -191,15 +197,17 @@ fn late_run(job: &Job, scheduled_at: DateTime<Utc>) -> LateRun {
         run: RunId::generate(),
         scheduled_at,
         resource: job.resource.clone(),
+        not_before: None,
+        waits: job.start_deadline,
         start_deadline: job.start_deadline,
         reruns_left: reruns(job),
     }
 }
 
 /// Gaps as they are recorded, all or all but the last.
-fn range(gaps: Gaps, but_the_last: bool, reason: MissedReason) -> Option<MissedRange> {
+fn range(gaps: Gaps, but_the_last: bool, reason: MissedReason) -> Option<TriggerRange> {
     let (to, count) = if but_the_last { (gaps.last_but_one, gaps.count - 1) } else { (gaps.last, gaps.count) };
-    (count > 0).then_some(MissedRange { from: gaps.first, to, count, reason })
+    (count > 0).then_some(TriggerRange { kind: RangeKind::Missed, from: gaps.first, to, count, reason })
 }
 
 /// How often a run of this job may be run again after a crash.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::job::{Job, JobName};
 use crate::store::JobSeen;
+use crate::trigger::Target;
 
 /// The jobs of one reading of the schedule.
 #[derive(Clone, Debug, Default)]
@@ -48,8 +49,12 @@ impl Plan {
 
     /// What the tables are told of the jobs.
     pub(super) fn seen(&self) -> Vec<JobSeen> {
-        let seen =
-            |(name, planned): (&JobName, &Planned)| JobSeen { job: name.clone(), digest: planned.digest.clone() };
+        let seen = |(name, planned): (&JobName, &Planned)| JobSeen {
+            job: name.clone(),
+            digest: planned.digest.clone(),
+            target: Target::fleet(),
+            start_delay: planned.job.start_delay,
+        };
         self.jobs.iter().map(seen).collect()
     }
 

@@ -80,7 +80,7 @@ async fn look(shared: &Arc<Shared>, unanswered: &mut Vec<Attempt>) -> Result<(),
     if shared.is_stopping() || !shared.runner.exhaustion.remaining().is_zero() {
         return Ok(());
     }
-    try_all(shared, unanswered, shared.store.waiting().await?).await
+    try_all(shared, unanswered, shared.store.waiting(&shared.host).await?).await
 }
 
 /// An error of one run is no reason to leave the others, but a second one speaks of the database.

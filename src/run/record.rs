@@ -82,7 +82,7 @@ impl Runner {
 
     async fn write(&self, key: &RunKey, write: Write<'_>) -> Result<Option<Finished>, StoreError> {
         match write {
-            Write::Finish(ending) => self.store.finish(key, ending).await.map(Some),
+            Write::Finish(ending) => self.store.finish(key, ending, &[]).await.map(Some),
             Write::GiveBack(reason) => self.store.give_back(key, reason).await.map(|_| None),
         }
     }
@@ -116,7 +116,7 @@ impl Tries {
 }
 
 fn say_recorded(label: RunLabel<'_>, ending: &Ending, written: &Written, held: Duration) {
-    let Some(Finished { recorded, lock }) = written.finished else { return };
+    let Some(Finished { recorded, lock, .. }) = &written.finished else { return };
     if !recorded {
         events::run_second_result(label);
     }
