@@ -180,6 +180,7 @@ mod tests {
             instance,
             name: name.clone(),
             version: String::new(),
+            labels: std::collections::BTreeSet::new(),
             schedule_digest: String::new(),
             labels: BTreeSet::new(),
             clock_offset_ms: None,

@@ -1,7 +1,10 @@
 //! How runs end: by their host, by recovery, by their time being over.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 
+use crate::job::JobName;
 use crate::lock::{FencingToken, Owner, Resource};
 use crate::trigger::{RunId, RunState, Trigger};
 
@@ -37,13 +40,33 @@ pub struct Ending {
     pub output_tail: Option<String>,
 }
 
+/// A job that is due once others have succeeded, seen from one of those.
+#[derive(Clone, Debug)]
+pub struct Follower {
+    /// The name of its run, if this success makes one.
+    pub run: RunId,
+    /// Which job.
+    pub job: JobName,
+    /// All jobs that must have succeeded, for the same instant and target; the one that ends now
+    /// is one of them.
+    pub upstreams: Vec<JobName>,
+    /// What it locks.
+    pub resource: Resource,
+    /// How long it may wait for a host.
+    pub start_deadline: Duration,
+    /// How often it may be run again after a crash.
+    pub reruns_left: u32,
+}
+
 /// The answer to the end of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
     /// Whether the row took the ending: not if another result was recorded before.
     pub recorded: bool,
     /// What became of the lock.
     pub lock: LockAtEnd,
+    /// The followers that wait since this success, with their runs.
+    pub followed: Vec<(JobName, RunId)>,
 }
 
 /// What was found of a run's lock when it ended.

@@ -1,7 +1,7 @@
 //! Which triggers are accounted for, and what becomes of those that are not: decided by one host.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use cronlatch::store::{CatchUpPlan, Claim, Claimed, JobProgress, LateRun, MissedRange, ProgressQuery};
+use cronlatch::store::{CatchUpPlan, Claim, Claimed, JobProgress, LateRun, ProgressQuery, RangeKind, TriggerRange};
 use cronlatch::trigger::{MissedReason, Origin, RunId, RunState, Target, Trigger, TriggerKind};
 
 use super::database::{TestDb, text};
@@ -36,11 +36,11 @@ async fn registered(db: &TestDb) -> Host {
 
 async fn claimed_and_finished(host: &Host, claim: &Claim) {
     let run = host.run(claim).await;
-    host.store.finish(&run, &success()).await.unwrap();
+    host.store.finish(&run, &success(), &[]).await.unwrap();
 }
 
 async fn progress(host: &Host, since: DateTime<Utc>) -> JobProgress {
-    let asked = [ProgressQuery { job: job("backup"), since }];
+    let asked = [ProgressQuery { job: job("backup"), target: Target::fleet(), since }];
     let mut progress = host.store.progress(&asked).await.unwrap();
     assert_eq!(progress.len(), 1);
     progress.remove(0)
@@ -50,18 +50,27 @@ async fn progress(host: &Host, since: DateTime<Utc>) -> JobProgress {
 fn plan(db_now: DateTime<Utc>) -> CatchUpPlan {
     CatchUpPlan {
         job: job("backup"),
+        target: Target::fleet(),
         from: db_now,
         through: minute(3),
         rows_seen: 0,
         rows_since: db_now,
-        missed: vec![MissedRange { from: minute(1), to: minute(2), count: 2, reason: MissedReason::Superseded }],
-        late: Some(LateRun {
+        ranges: vec![TriggerRange {
+            kind: RangeKind::Missed,
+            from: minute(1),
+            to: minute(2),
+            count: 2,
+            reason: MissedReason::Superseded,
+        }],
+        late: vec![LateRun {
             run: RunId::generate(),
             scheduled_at: minute(3),
             resource: resource("job:backup"),
+            not_before: None,
+            waits: TTL,
             start_deadline: TTL,
             reruns_left: 1,
-        }),
+        }],
     }
 }
 
@@ -78,10 +87,12 @@ async fn progress_is_the_watermark_and_the_rows_past_it(db: &TestDb) {
     }
     let expected = JobProgress {
         job: job("backup"),
+        target: Target::fleet(),
         caught_up_through: noon(),
         settled_through: noon(),
         newest_before: Some(noon()),
         with_row: vec![minute(2), minute(5), minute(9)],
+        pause: None,
     };
     assert_eq!(progress(&host, noon()).await, expected);
 }
@@ -126,7 +137,8 @@ async fn progress_counts_the_schedules_own_triggers_only(db: &TestDb) {
 
 async fn a_job_that_is_not_registered_has_no_progress(db: &TestDb) {
     let host = registered(db).await;
-    let asked = ["unknown", "backup"].map(|name| ProgressQuery { job: job(name), since: noon() });
+    let asked =
+        ["unknown", "backup"].map(|name| ProgressQuery { job: job(name), target: Target::fleet(), since: noon() });
     let progress = host.store.progress(&asked).await.unwrap();
     assert_eq!(progress.into_iter().map(|progress| progress.job).collect::<Vec<_>>(), [job("backup")]);
     assert_eq!(host.store.progress(&[]).await.unwrap(), []);
@@ -148,7 +160,7 @@ async fn a_plan_moves_the_watermark_and_writes_what_was_missed(db: &TestDb) {
     assert_eq!(db.count("trigger_ranges", "1 = 1").await, 1);
     // The late run has a row by now.
     let nothing =
-        CatchUpPlan { from: minute(3), through: minute(4), rows_seen: 1, missed: vec![], late: None, ..plan(noon()) };
+        CatchUpPlan { from: minute(3), through: minute(4), rows_seen: 1, ranges: vec![], late: vec![], ..plan(noon()) };
     assert!(host.store.catch_up(&nothing).await.unwrap());
     assert_eq!(progress(&host, noon()).await.caught_up_through, minute(4));
 }
@@ -182,15 +194,15 @@ async fn a_late_run_waits_and_any_host_takes_it(db: &TestDb) {
     db.freeze_clock(minute(4)).await;
     let plan = plan(noon());
     host.store.catch_up(&plan).await.unwrap();
-    let late = plan.late.unwrap().run;
-    let waiting = host.store.waiting().await.unwrap();
+    let late = plan.late[0].run;
+    let waiting = host.store.waiting(&host.name).await.unwrap();
     assert_eq!(waiting.len(), 1);
     assert_eq!((waiting[0].run, waiting[0].attempt, waiting[0].kind), (late, 1, TriggerKind::CatchUp));
     assert_eq!(waiting[0].trigger, Trigger::scheduled(job("backup"), minute(3)));
     assert_eq!(waiting[0].wait_until, minute(4) + TTL);
     let other = Host::new(db, "web-2");
     let run = other.take(late, "job:backup").await;
-    assert!(other.store.finish(&run, &success()).await.unwrap().recorded);
+    assert!(other.store.finish(&run, &success(), &[]).await.unwrap().recorded);
     assert_eq!(progress(&host, noon()).await.caught_up_through, minute(3));
 }
 
@@ -202,7 +214,7 @@ async fn a_plan_is_not_carried_out_when_a_trigger_was_claimed_meanwhile(db: &Tes
     assert!(!host.store.catch_up(&plan(noon())).await.unwrap());
     assert_eq!(progress(&host, noon()).await.caught_up_through, noon());
     assert_eq!(db.count("trigger_ranges", "1 = 1").await, 0);
-    assert_eq!(host.store.waiting().await.unwrap(), []);
+    assert_eq!(host.store.waiting(&host.name).await.unwrap(), []);
     assert_eq!(row(&host.store, claim.run).await.state, RunState::Succeeded);
     assert_eq!(db.count("runs", "1 = 1").await, 1);
 }
@@ -210,7 +222,7 @@ async fn a_plan_is_not_carried_out_when_a_trigger_was_claimed_meanwhile(db: &Tes
 async fn a_trigger_that_catch_up_has_settled_is_not_claimed_any_more(db: &TestDb) {
     let host = registered(db).await;
     db.freeze_clock(minute(4)).await;
-    let only_missed = CatchUpPlan { late: None, ..plan(noon()) };
+    let only_missed = CatchUpPlan { late: vec![], ..plan(noon()) };
     assert!(host.store.catch_up(&only_missed).await.unwrap());
     for number in [1, 2, 3] {
         assert_eq!(host.store.claim(&host.claim("backup", minute(number))).await.unwrap(), Claimed::Settled);
@@ -225,7 +237,7 @@ async fn a_late_run_that_nobody_takes_is_missed(db: &TestDb) {
     host.store.catch_up(&plan).await.unwrap();
     db.freeze_clock(noon() + TTL).await;
     host.store.recover(None).await.unwrap();
-    let late = row(&host.store, plan.late.unwrap().run).await;
+    let late = row(&host.store, plan.late[0].run).await;
     assert_eq!((late.state, late.reason.as_deref()), (RunState::Missed, Some("start_deadline")));
 }
 

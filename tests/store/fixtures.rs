@@ -10,10 +10,10 @@ use cronlatch::fleet::{HostName, InstanceId};
 use cronlatch::job::JobName;
 use cronlatch::lock::{FencingToken, Owner, PublicOwner, Resource, Ttl};
 use cronlatch::store::{
-    Acquire, Acquired, Claim, Claimant, Claimed, Ending, Grant, Holder, JobSeen, LockRow, Renewal, RunFilter, RunKey,
-    RunRow, SharedStore, Taken,
+    Acquire, Acquired, Claim, Claimant, Claimed, Ending, Grant, Holder, HostBeat, JobSeen, LockRow, Renewal, RunFilter,
+    RunKey, RunRow, SharedStore, Taken,
 };
-use cronlatch::trigger::{RunId, RunState, Trigger, TriggerKind};
+use cronlatch::trigger::{RunId, RunState, Target, Trigger, TriggerKind};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
@@ -198,8 +198,31 @@ impl Host {
 
     /// Reads this host's file: so that the job has a row.
     pub async fn register(&self, name: &str, digest: &str) {
-        let seen = JobSeen { job: job(name), digest: digest.to_owned() };
-        self.store.register(self.instance, &[seen]).await.unwrap();
+        self.store.register(self.instance, &[seen(name, digest)]).await.unwrap();
+    }
+
+    /// Beats: so that it is seen to live, for 30 s.
+    pub async fn beat(&self) {
+        self.store.beat(&beat(self)).await.unwrap();
+    }
+}
+
+/// A job of one host of the fleet, that starts at its instants.
+pub fn seen(name: &str, digest: &str) -> JobSeen {
+    JobSeen { job: job(name), digest: digest.to_owned(), target: Target::fleet(), start_delay: Duration::ZERO }
+}
+
+/// What a host says of itself.
+pub fn beat(host: &Host) -> HostBeat {
+    HostBeat {
+        instance: host.instance,
+        name: host.name.clone(),
+        version: "0.1.0".to_owned(),
+        labels: vec!["ssd".to_owned(), "rack=7".to_owned()],
+        schedule_digest: "digest".to_owned(),
+        clock_offset_ms: None,
+        draining: false,
+        stale_after: 30 * SECOND,
     }
 }
 

@@ -1,7 +1,9 @@
 //! Which daemons live.
 
+use std::collections::BTreeSet;
+
 use cronlatch::clock::BootInstant;
-use cronlatch::fleet::HostRow;
+use cronlatch::fleet::{HostRow, Label};
 use cronlatch::store::HostBeat;
 
 use super::database::TestDb;
@@ -16,17 +18,8 @@ on_both_databases!(
     a_beat_brings_a_reading_of_the_databases_clock,
 );
 
-fn beat(host: &Host) -> HostBeat {
-    HostBeat {
-        instance: host.instance,
-        name: host.name.clone(),
-        version: "0.1.0".to_owned(),
-        labels: vec!["ssd".to_owned(), "it's \"big\"".to_owned()],
-        schedule_digest: "digest".to_owned(),
-        clock_offset_ms: None,
-        draining: false,
-        stale_after: 30 * SECOND,
-    }
+fn labels(words: &[&str]) -> BTreeSet<Label> {
+    words.iter().map(|word| Label::new(*word).unwrap()).collect()
 }
 
 async fn names(host: &Host) -> Vec<String> {
@@ -44,6 +37,7 @@ async fn a_beat_tells_who_lives_the_caller_included(db: &TestDb) {
         instance: host.instance,
         name: host.name.clone(),
         version: "0.1.0".to_owned(),
+        labels: labels(&["rack=7", "ssd"]),
         schedule_digest: "digest".to_owned(),
         clock_offset_ms: None,
         draining: false,

@@ -112,7 +112,7 @@ async fn everything_works_without_named_statements(db: &TestDb) {
         assert!(host.store.start(&run, now).await.unwrap());
         let renewal = [renewal("job:backup", run.owner.reveal(), run.token)];
         assert!(matches!(host.store.renew(&renewal, WITHIN).await.unwrap()[..], [Renewed::Renewed { .. }]));
-        assert!(host.store.finish(&run, &success()).await.unwrap().recorded);
+        assert!(host.store.finish(&run, &success(), &[]).await.unwrap().recorded);
         host.store.recover(Some(Expected::new(now))).await.unwrap();
     }
     let sessions = "SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'sqlx_s_%'";
@@ -183,7 +183,7 @@ async fn a_run_whose_row_is_locked_is_busy_within_a_second_and_not_changed(db: &
     let began = Instant::now();
     assert_busy("a start", began, host.store.start(&run, now).await);
     let began = Instant::now();
-    assert_busy("an end", began, host.store.finish(&run, &success()).await);
+    assert_busy("an end", began, host.store.finish(&run, &success(), &[]).await);
     let began = Instant::now();
     assert_busy("giving back", began, host.store.give_back(&run, "drain").await);
     let answer = host.store.take(waiting.run, &host.claimant("job:waiting")).await.unwrap();
@@ -192,7 +192,7 @@ async fn a_run_whose_row_is_locked_is_busy_within_a_second_and_not_changed(db: &
     assert_eq!(db.sql("SELECT * FROM runs ORDER BY id").await, before);
     assert!(is_held(&host.store, "job:backup").await);
     assert!(!is_held(&host.store, "job:waiting").await);
-    assert!(host.store.finish(&run, &success()).await.unwrap().recorded);
+    assert!(host.store.finish(&run, &success(), &[]).await.unwrap().recorded);
 }
 
 async fn a_trigger_that_somebody_is_claiming_is_busy_within_a_second(db: &TestDb) {
@@ -299,7 +299,7 @@ async fn a_host_whose_sessions_were_ended_goes_on(db: &TestDb) {
         assert!(matches!(host.store.renew(&batch, WITHIN).await.unwrap()[..], [Renewed::Renewed { .. }]));
         assert!(host.store.start(&run, now).await.unwrap());
     }
-    assert!(host.store.finish(&run, &success()).await.unwrap().recorded);
+    assert!(host.store.finish(&run, &success(), &[]).await.unwrap().recorded);
 }
 
 /// A store whose calls wait for a second at most, known to the server by a name of its own.

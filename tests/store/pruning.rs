@@ -36,7 +36,7 @@ fn keep(days: u32) -> Retention {
 async fn run_at(db: &TestDb, host: &Host, at: DateTime<Utc>, state: RunState) -> RunKey {
     db.freeze_clock(at).await;
     let run = host.run(&host.claim("backup", at)).await;
-    host.store.finish(&run, &Ending { finished_at: at, ..ending(state) }).await.unwrap();
+    host.store.finish(&run, &Ending { finished_at: at, ..ending(state) }, &[]).await.unwrap();
     run
 }
 
@@ -127,7 +127,7 @@ async fn the_count_is_each_jobs_own(db: &TestDb) {
     for (name, runs) in [("backup", 5), ("restore", 2)] {
         for number in 0..runs {
             let run = host.run(&host.claim(name, day(number))).await;
-            host.store.finish(&run, &ending(RunState::Skipped)).await.unwrap();
+            host.store.finish(&run, &ending(RunState::Skipped), &[]).await.unwrap();
         }
     }
     let three = Retention { keep_runs: 3, ..keep(1000) };

@@ -1,7 +1,8 @@
 //! What the tables learn of the jobs in the hosts' files.
 
 use chrono::{DateTime, Utc};
-use cronlatch::store::{JobSeen, ProgressQuery};
+use cronlatch::store::ProgressQuery;
+use cronlatch::trigger::Target;
 
 use super::database::TestDb;
 use super::fixtures::*;
@@ -17,7 +18,7 @@ on_both_databases!(
 );
 
 async fn watermark(host: &Host) -> DateTime<Utc> {
-    let asked = [ProgressQuery { job: job("backup"), since: noon() }];
+    let asked = [ProgressQuery { job: job("backup"), target: Target::fleet(), since: noon() }];
     host.store.progress(&asked).await.unwrap()[0].caught_up_through
 }
 
@@ -81,8 +82,8 @@ async fn many_hosts_register_the_same_jobs_at_once(db: &TestDb) {
     let names: Vec<_> = (0..50).map(|number| format!("job-{number}")).collect();
     let hosts = warm_stores(db, 8).await.into_iter().map(|store| Host::with_store(store, "web")).enumerate();
     let registering = hosts.map(|(number, host)| {
-        let seen = |name: &String| JobSeen { job: job(name), digest: format!("digest-{}", number % 2) };
-        let mut jobs: Vec<_> = names.iter().map(seen).collect();
+        let digest = format!("digest-{}", number % 2);
+        let mut jobs: Vec<_> = names.iter().map(|name| seen(name, &digest)).collect();
         // Files differ in their order, too.
         jobs.rotate_left(number * 6);
         async move {

@@ -118,6 +118,7 @@ pub(super) fn host(row: &PgRow) -> Result<HostRow, StoreError> {
         instance: InstanceId::from_uuid(column(row, "instance")?),
         name: HostName::new(column::<String>(row, "name")?).map_err(|error| malformed(error.to_string()))?,
         version: column(row, "version")?,
+        labels: crate::store::fleet::labels(&column::<String>(row, "labels")?),
         schedule_digest: column(row, "schedule_digest")?,
         clock_offset_ms: column(row, "clock_offset_ms")?,
         draining: column(row, "draining")?,

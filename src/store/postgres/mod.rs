@@ -7,6 +7,7 @@
 
 mod decode;
 mod fleet;
+mod jobs;
 mod locks;
 mod pruning;
 mod recovery;

@@ -5,13 +5,14 @@ use sqlx::postgres::PgRow;
 use super::decode::{acquired, attempt, column, grant, malformed, optional_run_id, run_id, token, trigger, word};
 use super::{PostgresStore, Statement, Timeliness, sql};
 use crate::clock::{BootInstant, Expected};
+use crate::fleet::HostName;
 use crate::job::JobName;
 use crate::lock::FencingToken;
 use crate::store::{
-    Acquired, Became, CatchUpPlan, Claim, Claimant, Claimed, Ending, Finished, JobProgress, LockAtEnd, MissedRow,
-    ProgressQuery, Pruned, Recovered, Retention, RunFilter, RunKey, RunRow, Runs, StoreError, Taken, WaitingRun,
+    Acquired, Became, Claim, Claimant, Claimed, Ending, Finished, Follower, LockAtEnd, MissedRow, Pruned, Recovered,
+    Retention, RunFilter, RunKey, RunRow, Runs, StoreError, Taken, WaitingRun,
 };
-use crate::trigger::{Origin, RunId, RunState, SkipReason, Target, Trigger, TriggerKind};
+use crate::trigger::{Origin, RangeKind, RunId, RunState, SkipReason, Target, Trigger, TriggerKind};
 
 #[async_trait]
 impl Runs for PostgresStore {
@@ -63,7 +64,7 @@ impl Runs for PostgresStore {
         column(&self.one(call, query).await?, "started")
     }
 
-    async fn finish(&self, key: &RunKey, ending: &Ending) -> Result<Finished, StoreError> {
+    async fn finish(&self, key: &RunKey, ending: &Ending, _followers: &[Follower]) -> Result<Finished, StoreError> {
         let call = self.work.call("finish a run").await?;
         let query = self
             .query(sql::FINISH)
@@ -87,7 +88,7 @@ impl Runs for PostgresStore {
             "gone" => Some(LockAtEnd::Gone),
             _ => None,
         })?;
-        Ok(Finished { recorded: column(&row, "recorded")?, lock })
+        Ok(Finished { recorded: column(&row, "recorded")?, lock, followed: Vec::new() })
     }
 
     async fn give_back(&self, key: &RunKey, reason: &str) -> Result<bool, StoreError> {
@@ -103,7 +104,7 @@ impl Runs for PostgresStore {
         column(&self.one(call, query).await?, "given")
     }
 
-    async fn waiting(&self) -> Result<Vec<WaitingRun>, StoreError> {
+    async fn waiting(&self, _host: &HostName) -> Result<Vec<WaitingRun>, StoreError> {
         let call = self.work.call("list waiting runs").await?;
         self.all(call, self.query(sql::WAITING)).await?.iter().map(waiting_run).collect()
     }
@@ -138,14 +139,6 @@ impl Runs for PostgresStore {
 
     async fn recover(&self, expected_now: Option<Expected>) -> Result<Recovered, StoreError> {
         self.recover_what_is_lost(expected_now).await
-    }
-
-    async fn progress(&self, queries: &[ProgressQuery]) -> Result<Vec<JobProgress>, StoreError> {
-        self.read_progress(queries).await
-    }
-
-    async fn catch_up(&self, plan: &CatchUpPlan) -> Result<bool, StoreError> {
-        self.carry_out(plan).await
     }
 
     async fn missed(&self, filter: &RunFilter) -> Result<Vec<MissedRow>, StoreError> {
@@ -271,6 +264,7 @@ fn run_row(row: &PgRow) -> Result<RunRow, StoreError> {
         started_at: column(row, "started_at")?,
         finished_at: column(row, "finished_at")?,
         wait_until: column(row, "wait_until")?,
+        not_before: None,
         exit_code: column(row, "exit_code")?,
         signal: column(row, "signal")?,
         reason: column(row, "reason")?,
@@ -282,6 +276,8 @@ fn run_row(row: &PgRow) -> Result<RunRow, StoreError> {
 fn missed_row(row: &PgRow) -> Result<MissedRow, StoreError> {
     Ok(MissedRow {
         job: column(row, "job")?,
+        target: Target::fleet(),
+        kind: RangeKind::Missed,
         from: column(row, "range_from")?,
         to: column(row, "range_to")?,
         count: u64::try_from(column::<i64>(row, "count")?).unwrap_or_default(),

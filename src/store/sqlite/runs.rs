@@ -8,12 +8,13 @@ use super::decode::{attempt, column, instant, optional_instant, optional_run_id,
 use super::transaction::Transaction;
 use super::{SqliteStore, all, sql};
 use crate::clock::Expected;
+use crate::fleet::HostName;
 use crate::lock::{FencingToken, Resource};
 use crate::store::{
-    CatchUpPlan, Claim, Claimant, Claimed, Ending, Finished, JobProgress, LockAtEnd, MissedRow, ProgressQuery, Pruned,
-    Recovered, Retention, RunFilter, RunKey, RunRow, Runs, StoreError, Taken, WaitingRun,
+    Claim, Claimant, Claimed, Ending, Finished, Follower, LockAtEnd, MissedRow, Pruned, Recovered, Retention,
+    RunFilter, RunKey, RunRow, Runs, StoreError, Taken, WaitingRun,
 };
-use crate::trigger::{Origin, RunId, RunState, Target, Trigger, TriggerKind};
+use crate::trigger::{Origin, RangeKind, RunId, RunState, Target, Trigger, TriggerKind};
 
 #[async_trait]
 impl Runs for SqliteStore {
@@ -53,7 +54,7 @@ impl Runs for SqliteStore {
         Ok(started)
     }
 
-    async fn finish(&self, key: &RunKey, ending: &Ending) -> Result<Finished, StoreError> {
+    async fn finish(&self, key: &RunKey, ending: &Ending, _followers: &[Follower]) -> Result<Finished, StoreError> {
         let mut transaction = self.begin("finish a run").await?;
         let recorded = transaction.record_ending(key, ending).await?;
         let look = sqlx::query(sql::FINISH_LOCK_LOOK)
@@ -68,7 +69,7 @@ impl Runs for SqliteStore {
             }
         };
         transaction.commit().await?;
-        Ok(Finished { recorded, lock })
+        Ok(Finished { recorded, lock, followed: Vec::new() })
     }
 
     async fn give_back(&self, key: &RunKey, reason: &str) -> Result<bool, StoreError> {
@@ -86,7 +87,7 @@ impl Runs for SqliteStore {
         Ok(given)
     }
 
-    async fn waiting(&self) -> Result<Vec<WaitingRun>, StoreError> {
+    async fn waiting(&self, _host: &HostName) -> Result<Vec<WaitingRun>, StoreError> {
         let call = self.work.call("list waiting runs").await?;
         all(call, sqlx::query(sql::WAITING)).await?.iter().map(waiting_run).collect()
     }
@@ -100,14 +101,6 @@ impl Runs for SqliteStore {
 
     async fn recover(&self, expected_now: Option<Expected>) -> Result<Recovered, StoreError> {
         self.recover_in_one_transaction(expected_now).await
-    }
-
-    async fn progress(&self, queries: &[ProgressQuery]) -> Result<Vec<JobProgress>, StoreError> {
-        self.read_progress(queries).await
-    }
-
-    async fn catch_up(&self, plan: &CatchUpPlan) -> Result<bool, StoreError> {
-        self.catch_up_in_one_transaction(plan).await
     }
 
     async fn missed(&self, filter: &RunFilter) -> Result<Vec<MissedRow>, StoreError> {
@@ -195,6 +188,8 @@ pub(super) fn millis(duration: Duration) -> i64 {
 fn missed_row(row: &SqliteRow) -> Result<MissedRow, StoreError> {
     Ok(MissedRow {
         job: column(row, "job")?,
+        target: Target::fleet(),
+        kind: RangeKind::Missed,
         from: instant(row, "range_from")?,
         to: instant(row, "range_to")?,
         count: u64::try_from(column::<i64>(row, "count")?).unwrap_or_default(),
@@ -231,6 +226,7 @@ fn run_row(row: &SqliteRow) -> Result<RunRow, StoreError> {
         started_at: optional_instant(row, "started_at")?,
         finished_at: optional_instant(row, "finished_at")?,
         wait_until: optional_instant(row, "wait_until")?,
+        not_before: None,
         exit_code: column(row, "exit_code")?,
         signal: column(row, "signal")?,
         reason: column(row, "reason")?,
