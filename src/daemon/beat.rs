@@ -180,7 +180,6 @@ mod tests {
             instance,
             name: name.clone(),
             version: String::new(),
-            labels: std::collections::BTreeSet::new(),
             schedule_digest: String::new(),
             labels: BTreeSet::new(),
             clock_offset_ms: None,

@@ -52,7 +52,7 @@ impl Stretch {
 /// An older trigger never runs after a newer one, unless the job catches up on all. A host that may
 /// not run the job settles only what is too old for any host.
 pub(super) fn decide(job: &Job, site: &Site, progress: &JobProgress, stretch: Stretch) -> Option<CatchUpPlan> {
-    let mut deciding = Deciding { job, site, progress, stretch, ranges: Vec::new() };
+    let mut deciding = Deciding { job, site, progress, stretch, ranges: Vec::new(), is_paused: false };
     if progress.caught_up_through - stretch.now > AHEAD {
         return Some(deciding.plan(stretch.through, Vec::new()));
     }
@@ -63,8 +63,11 @@ pub(super) fn decide(job: &Job, site: &Site, progress: &JobProgress, stretch: St
             deciding.account_for_pause(settled, *from, (*until).min(through));
             settled = settled.max(*until);
         }
-        // What a pause takes is accounted for when it is over.
-        Some(pause) => through = through.min(pause.from),
+        // What a pause takes is accounted for when it is over, and nothing runs late in it.
+        Some(pause) => {
+            through = through.min(pause.from);
+            deciding.is_paused = true;
+        }
         None => {}
     }
     deciding.account_for_blackouts(settled, through);
@@ -80,6 +83,7 @@ struct Deciding<'a> {
     progress: &'a JobProgress,
     stretch: Stretch,
     ranges: Vec<TriggerRange>,
+    is_paused: bool,
 }
 
 impl Deciding<'_> {
@@ -122,6 +126,7 @@ impl Deciding<'_> {
         let late: Vec<_> = young.iter().copied().rev().take(most).filter(|at| self.may_be_late(*at)).collect();
         let reason = match self.job.catch_up {
             _ if !self.site.may_run(self.job) => MissedReason::NoHost,
+            _ if self.is_paused => MissedReason::Paused,
             CatchUp::None => MissedReason::NoCatchUp,
             CatchUp::Latest if young.is_empty() => MissedReason::TooOld,
             CatchUp::Latest => MissedReason::Superseded,
@@ -142,13 +147,14 @@ impl Deciding<'_> {
     fn may_be_late(&self, at: DateTime<Utc>) -> bool {
         let now = self.stretch.now - start_delay(self.job);
         self.site.may_run(self.job)
+            && !self.is_paused
             && (matches!(self.job.catch_up, CatchUp::All { .. })
                 || self.progress.with_row.last().is_none_or(|newest| *newest < at)
                     && self.job.schedule.next_after(at).is_none_or(|next| next > now))
     }
 
     fn plan(self, through: DateTime<Utc>, late: Vec<DateTime<Utc>>) -> CatchUpPlan {
-        let Self { job, site, progress, stretch, ranges } = self;
+        let Self { job, site, progress, stretch, ranges, .. } = self;
         let rows_since = progress.caught_up_through.max(stretch.rows_since).min(through);
         let is_seen = |at: &&DateTime<Utc>| **at > rows_since && **at <= through;
         CatchUpPlan {

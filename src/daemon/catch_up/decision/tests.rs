@@ -198,11 +198,11 @@ fn what_came_in_a_pause_is_paused_and_does_not_run_late_when_it_is_over() {
 fn a_pause_that_goes_on_is_left_alone_and_what_was_missing_before_it_is_settled() {
     let job = job(HOURLY, DAY);
     for until in [None, Some(clock("09:00:00"))] {
-        let pause = Some(Pause { from: clock("03:30:00"), until });
+        let pause = Some(Pause { from: clock("03:10:00"), until });
         let progress = JobProgress { pause, ..progress(clock("01:30:00"), &[]) };
         let plan = decided(&job, &progress, clock("06:10:00")).expect("there are gaps");
-        assert_eq!((plan.through, plan.late.len()), (clock("03:30:00"), 0));
-        let missed = (RangeKind::Missed, clock("02:00:00"), clock("03:00:00"), 2, MissedReason::Superseded);
+        assert_eq!((plan.through, plan.late.len()), (clock("03:10:00"), 0));
+        let missed = (RangeKind::Missed, clock("02:00:00"), clock("03:00:00"), 2, MissedReason::Paused);
         assert_eq!(only_range(&plan), missed);
     }
 }
