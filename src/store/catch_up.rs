@@ -103,3 +103,16 @@ pub struct LateRun {
     /// How often it may be run again after a crash.
     pub reruns_left: u32,
 }
+
+/// Adds a row that was found to the job's progress; `progress` is sorted by job and target.
+pub(super) fn add_row(progress: &mut [JobProgress], job: &str, target: &str, scheduled_at: DateTime<Utc>) {
+    let found = progress.binary_search_by(|known| (known.job.as_str(), known.target.as_str()).cmp(&(job, target)));
+    if let Ok(place) = found {
+        progress[place].with_row.push(scheduled_at);
+    }
+}
+
+/// In the order that [`add_row`] asks for.
+pub(super) fn sort(progress: &mut [JobProgress]) {
+    progress.sort_by(|a, b| (a.job.as_str(), a.target.as_str()).cmp(&(b.job.as_str(), b.target.as_str())));
+}

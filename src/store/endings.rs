@@ -124,3 +124,21 @@ pub struct Recovered {
     /// Waiting runs that are over.
     pub overdue: Vec<OverdueRun>,
 }
+
+/// Followers as SQL reads them; `None` where this ending has none.
+pub(super) fn followers_json(ending: &Ending, followers: &[Follower]) -> Option<String> {
+    if ending.state != RunState::Succeeded || followers.is_empty() {
+        return None;
+    }
+    let as_json = |follower: &Follower| {
+        serde_json::json!({
+            "run": follower.run.to_string(),
+            "job": follower.job.as_str(),
+            "upstreams": follower.upstreams.iter().map(JobName::as_str).collect::<Vec<_>>(),
+            "resource": follower.resource.as_str(),
+            "start_deadline_ms": i64::try_from(follower.start_deadline.as_millis()).unwrap_or(i64::MAX),
+            "reruns_left": i32::try_from(follower.reruns_left).unwrap_or(i32::MAX),
+        })
+    };
+    Some(serde_json::Value::Array(followers.iter().map(as_json).collect()).to_string())
+}

@@ -145,3 +145,30 @@ pub trait Jobs: Send + Sync {
     /// Dropped, it may have been done.
     async fn catch_up(&self, plan: &CatchUpPlan) -> Result<bool, StoreError>;
 }
+
+/// Gathers what was found of odd jobs: their names, each daemon's version if it has one, and its host;
+/// in that order.
+pub(super) fn gather(found: impl IntoIterator<Item = (String, Option<String>, HostName)>) -> Vec<Disagreement> {
+    let mut gathered: Vec<Disagreement> = Vec::new();
+    for (job, digest, host) in found {
+        if gathered.last().is_none_or(|last| last.job != job) {
+            gathered.push(Disagreement { job, versions: Vec::new(), missing_on: Vec::new() });
+        }
+        let Some(last) = gathered.last_mut() else { continue };
+        let hosts = match digest {
+            None => &mut last.missing_on,
+            Some(digest) => {
+                if last.versions.last().is_none_or(|(known, _)| *known != digest) {
+                    last.versions.push((digest, Vec::new()));
+                }
+                let Some((_, hosts)) = last.versions.last_mut() else { continue };
+                hosts
+            }
+        };
+        // Several daemons of one host are one host.
+        if hosts.last() != Some(&host) {
+            hosts.push(host);
+        }
+    }
+    gathered
+}

@@ -229,7 +229,7 @@ pub fn beat(host: &Host) -> HostBeat {
 /// Makes a job known as if long ago: no trigger of these tests lies before.
 pub async fn register_long_ago(db: &TestDb, host: &Host, name: &str, digest: &str) {
     host.register(name, digest).await;
-    db.sql(format!("UPDATE jobs SET caught_up_through = '2001-01-01T00:00:00.000Z' WHERE name = '{name}'")).await;
+    db.sql(format!("UPDATE job_progress SET caught_up_through = '2001-01-01T00:00:00.000Z' WHERE job = '{name}'")).await;
 }
 
 /// What proves that a claimed run is the claimant's.

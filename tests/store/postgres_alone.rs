@@ -218,7 +218,7 @@ async fn a_job_that_somebody_is_claiming_under_another_lock_is_busy_within_a_sec
     let now = db.now().await;
     // Another host's claim of another trigger, not committed yet.
     let claiming = format!(
-        "BEGIN; SELECT cronlatch_claim_v1(gen_random_uuid(), 'backup', '{}', '', 'schedule', 1, 'schedule', 'web-2', \
+        "BEGIN; SELECT cronlatch_claim_v2(gen_random_uuid(), 'backup', '{}', '', 'schedule', 1, 'schedule', 'web-2', \
          gen_random_uuid(), 'owner', 'owner', 'storage', 60000, NULL, NULL, NULL, 60000, 0)",
         super::database::text(now - SECOND)
     );

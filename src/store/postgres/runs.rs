@@ -1,6 +1,7 @@
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use sqlx::postgres::PgRow;
+use uuid::Uuid;
 
 use super::decode::{acquired, attempt, column, grant, malformed, optional_run_id, run_id, token, trigger, word};
 use super::{PostgresStore, Statement, Timeliness, sql};
@@ -8,6 +9,7 @@ use crate::clock::{BootInstant, Expected};
 use crate::fleet::HostName;
 use crate::job::JobName;
 use crate::lock::FencingToken;
+use crate::store::endings::followers_json;
 use crate::store::{
     Acquired, Became, Claim, Claimant, Claimed, Ending, Finished, Follower, LockAtEnd, MissedRow, Pruned, Recovered,
     Retention, RunFilter, RunKey, RunRow, Runs, StoreError, Taken, WaitingRun,
@@ -64,7 +66,7 @@ impl Runs for PostgresStore {
         column(&self.one(call, query).await?, "started")
     }
 
-    async fn finish(&self, key: &RunKey, ending: &Ending, _followers: &[Follower]) -> Result<Finished, StoreError> {
+    async fn finish(&self, key: &RunKey, ending: &Ending, followers: &[Follower]) -> Result<Finished, StoreError> {
         let call = self.work.call("finish a run").await?;
         let query = self
             .query(sql::FINISH)
@@ -80,7 +82,8 @@ impl Runs for PostgresStore {
             .bind(ending.started_at)
             .bind(ending.finished_at)
             .bind(ending.output_tail.as_deref())
-            .bind(*RunId::generate().as_uuid());
+            .bind(*RunId::generate().as_uuid())
+            .bind(followers_json(ending, followers));
         let row = self.one(call, query).await?;
         let lock = word(&row, "lock", |word| match word {
             "released" => Some(LockAtEnd::Released),
@@ -88,7 +91,7 @@ impl Runs for PostgresStore {
             "gone" => Some(LockAtEnd::Gone),
             _ => None,
         })?;
-        Ok(Finished { recorded: column(&row, "recorded")?, lock, followed: Vec::new() })
+        Ok(Finished { recorded: column(&row, "recorded")?, lock, followed: followed(&row)? })
     }
 
     async fn give_back(&self, key: &RunKey, reason: &str) -> Result<bool, StoreError> {
@@ -104,9 +107,9 @@ impl Runs for PostgresStore {
         column(&self.one(call, query).await?, "given")
     }
 
-    async fn waiting(&self, _host: &HostName) -> Result<Vec<WaitingRun>, StoreError> {
+    async fn waiting(&self, host: &HostName) -> Result<Vec<WaitingRun>, StoreError> {
         let call = self.work.call("list waiting runs").await?;
-        self.all(call, self.query(sql::WAITING)).await?.iter().map(waiting_run).collect()
+        self.all(call, self.query(sql::WAITING).bind(host.as_str())).await?.iter().map(waiting_run).collect()
     }
 
     async fn take(&self, run: RunId, by: &Claimant) -> Result<Taken, StoreError> {
@@ -236,6 +239,17 @@ fn became(row: &PgRow) -> Result<Became, StoreError> {
     })
 }
 
+/// The followers of a run that waits since its success.
+fn followed(row: &PgRow) -> Result<Vec<(JobName, RunId)>, StoreError> {
+    let jobs = column::<Option<Vec<String>>>(row, "followers")?.unwrap_or_default();
+    let runs = column::<Option<Vec<Uuid>>>(row, "followed")?.unwrap_or_default();
+    let pair = |(job, run)| {
+        let job = JobName::new(job).map_err(|error| malformed(error.to_string()))?;
+        Ok((job, RunId::from_uuid(run)))
+    };
+    jobs.into_iter().zip(runs).map(pair).collect()
+}
+
 fn waiting_run(row: &PgRow) -> Result<WaitingRun, StoreError> {
     Ok(WaitingRun {
         run: run_id(row, "id")?,
@@ -264,7 +278,7 @@ fn run_row(row: &PgRow) -> Result<RunRow, StoreError> {
         started_at: column(row, "started_at")?,
         finished_at: column(row, "finished_at")?,
         wait_until: column(row, "wait_until")?,
-        not_before: None,
+        not_before: column(row, "not_before")?,
         exit_code: column(row, "exit_code")?,
         signal: column(row, "signal")?,
         reason: column(row, "reason")?,
@@ -276,8 +290,8 @@ fn run_row(row: &PgRow) -> Result<RunRow, StoreError> {
 fn missed_row(row: &PgRow) -> Result<MissedRow, StoreError> {
     Ok(MissedRow {
         job: column(row, "job")?,
-        target: Target::fleet(),
-        kind: RangeKind::Missed,
+        target: Target::from_column(column::<String>(row, "target")?),
+        kind: word(row, "kind", RangeKind::from_column)?,
         from: column(row, "range_from")?,
         to: column(row, "range_to")?,
         count: u64::try_from(column::<i64>(row, "count")?).unwrap_or_default(),

@@ -1,111 +1,182 @@
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use sqlx::sqlite::SqliteRow;
 
-use super::decode::{column, instant, malformed, optional_instant, text};
+use super::decode::{column, host_name, instant, job_name, optional_instant, text};
 use super::runs::millis;
+use super::transaction::Transaction;
 use super::{SqliteStore, all, sql};
 use crate::fleet::InstanceId;
 use crate::job::JobName;
+use crate::store::catch_up::{add_row, sort};
+use crate::store::jobs::gather;
 use crate::store::{
-    CatchUpPlan, Disagreement, JobProgress, JobSeen, Jobs, Paused, Pausing, ProgressQuery, Resumed, StoreError,
+    CatchUpPlan, Disagreement, JobProgress, JobSeen, Jobs, Pause, Paused, Pausing, ProgressQuery, Resumed, StoreError,
 };
 use crate::trigger::Target;
 
 #[async_trait]
 impl Jobs for SqliteStore {
     async fn register(&self, instance: InstanceId, jobs: &[JobSeen]) -> Result<(), StoreError> {
-        let names: Vec<_> = jobs.iter().map(|seen| seen.job.as_str()).collect();
-        let names = serde_json::to_string(&names).expect("strings can be written as JSON");
+        let listed = |seen: &JobSeen| {
+            let (job, target) = (seen.job.as_str().to_owned(), seen.target.as_str().to_owned());
+            (job, seen.digest.clone(), target, millis(seen.start_delay))
+        };
+        let listed: Vec<_> = jobs.iter().map(listed).collect();
+        let listed = serde_json::to_string(&listed).expect("strings and numbers can be written as JSON");
+        let instance = instance.to_string();
         let mut transaction = self.begin("register jobs").await?;
-        for seen in jobs {
-            let query = sqlx::query(sql::REGISTER_JOB).bind(seen.job.as_str()).bind(seen.digest.clone());
-            transaction.all(query).await?;
-            let query = sqlx::query(sql::REGISTER_DEFINITION)
-                .bind(seen.job.as_str())
-                .bind(seen.digest.clone())
-                .bind(instance.to_string());
+        for statement in [sql::REGISTER, sql::REGISTER_PROGRESS, sql::REGISTER_KIND] {
+            transaction.all(sqlx::query(statement).bind(listed.clone())).await?;
+        }
+        let query = sqlx::query(sql::REGISTER_DEFINITION).bind(listed.clone()).bind(instance.clone());
+        transaction.all(query).await?;
+        let query = sqlx::query(sql::FORGET_DEFINITIONS).bind(listed).bind(instance.clone());
+        for row in transaction.all(query).await? {
+            let query = sqlx::query(sql::FORGET_PROGRESS).bind(column::<String>(&row, "job")?).bind(instance.clone());
             transaction.all(query).await?;
         }
-        transaction.all(sqlx::query(sql::FORGET_DEFINITIONS).bind(instance.to_string()).bind(names)).await?;
         transaction.commit().await
     }
 
     async fn disagreements(&self) -> Result<Vec<Disagreement>, StoreError> {
-        Ok(Vec::new())
+        let call = self.work.call("compare the hosts' jobs").await?;
+        let rows = all(call, sqlx::query(sql::DISAGREEMENTS)).await?;
+        let found = rows.iter().map(|row| Ok((column(row, "job")?, column(row, "digest")?, host_name(row)?)));
+        Ok(gather(found.collect::<Result<Vec<_>, StoreError>>()?))
     }
 
-    async fn pause(&self, _job: &JobName, _pausing: &Pausing) -> Result<Paused, StoreError> {
-        Ok(Paused::Unknown)
+    async fn pause(&self, job: &JobName, pausing: &Pausing) -> Result<Paused, StoreError> {
+        let mut transaction = self.begin("pause a job").await?;
+        let row = transaction.one(sqlx::query(sql::PAUSE_LOOK).bind(job.as_str())).await?;
+        let now = instant(&row, "now")?;
+        let answer = if pausing.until.is_some_and(|until| until <= now) {
+            Paused::Over
+        } else if column(&row, "known")? {
+            // What that pause took may not be accounted for yet.
+            let goes_on = column::<bool>(&row, "paused")? || column(&row, "unaccounted")?;
+            let from = optional_instant(&row, "paused_at")?.filter(|_| goes_on).unwrap_or(now);
+            let query = sqlx::query(sql::PAUSE)
+                .bind(job.as_str())
+                .bind(pausing.by.clone())
+                .bind(pausing.reason.clone())
+                .bind(pausing.until.map(text))
+                .bind(text(from));
+            transaction.all(query).await?;
+            Paused::Paused { from, closed: transaction.close_waiting(job, now).await? }
+        } else {
+            Paused::Unknown
+        };
+        transaction.commit().await?;
+        Ok(answer)
     }
 
-    async fn resume(&self, _job: &JobName) -> Result<Resumed, StoreError> {
-        Ok(Resumed::Unknown)
+    async fn resume(&self, job: &JobName) -> Result<Resumed, StoreError> {
+        let mut transaction = self.begin("resume a job").await?;
+        let row = transaction.one(sqlx::query(sql::PAUSE_LOOK).bind(job.as_str())).await?;
+        let now = instant(&row, "now")?;
+        let answer = if !column::<bool>(&row, "known")? {
+            Resumed::Unknown
+        } else if column(&row, "paused")? {
+            transaction.all(sqlx::query(sql::RESUME).bind(job.as_str()).bind(text(now))).await?;
+            let from = optional_instant(&row, "paused_at")?.unwrap_or(now);
+            Resumed::Resumed { from, closed: transaction.close_waiting(job, now).await? }
+        } else {
+            Resumed::NotPaused
+        };
+        transaction.commit().await?;
+        Ok(answer)
     }
 
     async fn progress(&self, queries: &[ProgressQuery]) -> Result<Vec<JobProgress>, StoreError> {
-        let asked: Vec<_> = queries.iter().map(|query| (query.job.as_str(), text(query.since))).collect();
+        let asked = |query: &ProgressQuery| {
+            (query.job.as_str().to_owned(), query.target.as_str().to_owned(), text(query.since))
+        };
+        let asked: Vec<_> = queries.iter().map(asked).collect();
         let asked = serde_json::to_string(&asked).expect("strings can be written as JSON");
         let mut call = self.work.call("read what is caught up").await?;
         let query = sqlx::query(sql::PROGRESS_JOBS).bind(asked.clone());
         let rows = call.run(|connection| query.fetch_all(connection)).await?;
-        let mut progress = Vec::with_capacity(rows.len());
-        for row in &rows {
-            let job = JobName::new(column::<String>(row, "name")?).map_err(|error| malformed(error.to_string()))?;
-            progress.push(JobProgress {
-                job,
-                target: Target::fleet(),
-                caught_up_through: instant(row, "caught_up_through")?,
-                settled_through: instant(row, "settled_through")?,
-                newest_before: optional_instant(row, "newest_before")?,
-                with_row: Vec::new(),
-                pause: None,
-            });
-        }
-        progress.sort_by(|a, b| a.job.cmp(&b.job));
-        let query = sqlx::query(sql::PROGRESS_ROWS).bind(asked);
-        for row in all(call, query).await? {
-            let job: &str = column(&row, "job")?;
-            if let Ok(at) = progress.binary_search_by(|known| known.job.as_str().cmp(job)) {
-                progress[at].with_row.push(instant(&row, "scheduled_at")?);
-            }
+        let mut progress = rows.iter().map(job_progress).collect::<Result<Vec<_>, _>>()?;
+        sort(&mut progress);
+        for row in all(call, sqlx::query(sql::PROGRESS_ROWS).bind(asked)).await? {
+            let (job, target) = (column::<&str>(&row, "job")?, column::<&str>(&row, "target")?);
+            add_row(&mut progress, job, target, instant(&row, "scheduled_at")?);
         }
         Ok(progress)
     }
 
     async fn catch_up(&self, plan: &CatchUpPlan) -> Result<bool, StoreError> {
         let mut transaction = self.begin("catch up").await?;
+        let carried_out = transaction.catch_up(plan).await?;
+        transaction.commit().await?;
+        Ok(carried_out)
+    }
+}
+
+impl Transaction<'_> {
+    /// Closes what waits of a job that is paused; how many runs these were.
+    async fn close_waiting(&mut self, job: &JobName, now: DateTime<Utc>) -> Result<u64, StoreError> {
+        let rows = self.all(sqlx::query(sql::CLOSE_WAITING).bind(job.as_str()).bind(text(now))).await?;
+        Ok(u64::try_from(rows.len()).unwrap_or(u64::MAX))
+    }
+
+    async fn catch_up(&mut self, plan: &CatchUpPlan) -> Result<bool, StoreError> {
+        let (job, target) = (plan.job.as_str(), plan.target.as_str());
         let seen =
-            sqlx::query(sql::ROWS_SEEN).bind(plan.job.as_str()).bind(text(plan.rows_since)).bind(text(plan.through));
-        let rows: i64 = column(&transaction.one(seen).await?, "rows")?;
+            sqlx::query(sql::ROWS_SEEN).bind(job).bind(target).bind(text(plan.rows_since)).bind(text(plan.through));
+        let rows: i64 = column(&self.one(seen).await?, "rows")?;
         if u64::try_from(rows).ok() != Some(plan.rows_seen) {
-            transaction.commit().await?;
+            return Ok(false);
+        }
+        if !plan.late.is_empty() && self.optional(sqlx::query(sql::CATCH_UP_PAUSED).bind(job)).await?.is_some() {
             return Ok(false);
         }
         let query =
-            sqlx::query(sql::MOVE_WATERMARK).bind(plan.job.as_str()).bind(text(plan.from)).bind(text(plan.through));
-        if transaction.optional(query).await?.is_none() {
-            transaction.commit().await?;
+            sqlx::query(sql::MOVE_WATERMARK).bind(job).bind(target).bind(text(plan.from)).bind(text(plan.through));
+        if self.optional(query).await?.is_none() {
             return Ok(false);
         }
         for range in &plan.ranges {
-            let query = sqlx::query(sql::MISSED_RANGE)
-                .bind(plan.job.as_str())
+            let query = sqlx::query(sql::TRIGGER_RANGE)
+                .bind(job)
+                .bind(target)
+                .bind(range.kind.as_str())
                 .bind(range.reason.as_str())
                 .bind(text(range.from))
                 .bind(text(range.to))
                 .bind(i64::try_from(range.count).unwrap_or(i64::MAX));
-            transaction.all(query).await?;
+            self.all(query).await?;
         }
         for late in &plan.late {
             let query = sqlx::query(sql::LATE_RUN)
                 .bind(late.run.to_string())
-                .bind(plan.job.as_str())
+                .bind(job)
+                .bind(target)
                 .bind(text(late.scheduled_at))
                 .bind(late.resource.as_str())
+                .bind(late.not_before.map(millis))
+                .bind(millis(late.waits))
                 .bind(millis(late.start_deadline))
                 .bind(i64::from(late.reruns_left));
-            transaction.all(query).await?;
+            self.all(query).await?;
         }
-        transaction.commit().await?;
         Ok(true)
     }
+}
+
+fn job_progress(row: &SqliteRow) -> Result<JobProgress, StoreError> {
+    let pause = match optional_instant(row, "paused_from")? {
+        None => None,
+        Some(from) => Some(Pause { from, until: optional_instant(row, "paused_until")? }),
+    };
+    Ok(JobProgress {
+        job: job_name(row)?,
+        target: Target::from_column(column::<String>(row, "target")?),
+        caught_up_through: instant(row, "caught_up_through")?,
+        settled_through: instant(row, "settled_through")?,
+        newest_before: optional_instant(row, "newest_before")?,
+        with_row: Vec::new(),
+        pause,
+    })
 }
