@@ -177,7 +177,7 @@ fn read_command(section: &mut Section<'_>) -> Field<Command> {
 }
 
 fn read_argv(value: &Value<'_>) -> Result<Command, Refused> {
-    if value.string().is_ok() {
+    if value.is_string() {
         let remedy = "write command = [\"PROGRAM\", \"ARGUMENT\"], or shell = \"...\" for a line of /bin/sh";
         return Err(value.refuse("expected a list of strings, not a string", remedy));
     }

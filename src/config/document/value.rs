@@ -59,6 +59,11 @@ impl<'a> Value<'a> {
         self.refuse(format!("expected {expected}, not {}", self.kind()), remedy)
     }
 
+    /// Whether it is a string.
+    pub fn is_string(&self) -> bool {
+        matches!(self.inner, DeValue::String(_))
+    }
+
     /// A string.
     pub fn string(&self) -> Result<String, Refused> {
         match self.inner {
