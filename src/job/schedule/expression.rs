@@ -6,6 +6,7 @@ use chrono::NaiveDateTime;
 use super::error::InvalidSchedule;
 use super::field::Field;
 use super::local::ClockChange;
+use super::reading::Reading;
 use super::token::tokenise;
 use super::values::Values;
 
@@ -22,7 +23,7 @@ pub(super) struct Expression {
 
 impl Expression {
     /// Reads an expression of five, six or seven fields, or a shorthand.
-    pub(super) fn parse(text: &str) -> Result<Self, InvalidSchedule> {
+    pub(super) fn read(text: &str, how: &Reading<'_>) -> Result<Self, InvalidSchedule> {
         let tokens = tokenise(text)?;
         let second = tokens.second.map_or(Ok(Values::zero(Field::Second)), |t| Values::parse(Field::Second, t))?;
         let [minute, hour, day, month, weekday] = tokens.crontab;
@@ -42,7 +43,8 @@ impl Expression {
             (compiled(&day, &weekday), None)
         };
         let wildcard = minute.starred || hour.starred;
-        let clock_change = if wildcard { ClockChange::WILDCARD } else { ClockChange::FIXED_TIME };
+        let usual = if wildcard { ClockChange::WILDCARD } else { ClockChange::FIXED_TIME };
+        let clock_change = ClockChange { gap: how.gap.unwrap_or(usual.gap), fold: how.fold.unwrap_or(usual.fold) };
         let text = text.trim_matches([' ', '\t']).into();
         Ok(Self { text, ticks, or_ticks, clock_change })
     }
@@ -50,6 +52,11 @@ impl Expression {
     /// What the user typed, without the spaces around it.
     pub(super) fn text(&self) -> &str {
         &self.text
+    }
+
+    /// What the user typed, with one space between two fields.
+    pub(super) fn canonical(&self) -> String {
+        self.text.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
     }
 
     /// What becomes of it when the clocks change.

@@ -39,33 +39,41 @@
 
 mod dialect;
 mod error;
+mod every;
 mod expression;
 mod field;
 mod item;
 mod local;
+mod reading;
+mod source;
 mod token;
 mod values;
+mod window;
 mod zone;
 
 use std::fmt;
-use std::sync::Arc;
+use std::time::Duration;
 
-use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
+use chrono::{DateTime, NaiveDate, NaiveTime, SecondsFormat, SubsecRound, Utc};
 use chrono_tz::Tz;
 
-use expression::Expression;
+use every::Every;
+use source::{Crontab, Source};
+use window::Window;
 
 pub use error::{FieldProblem, InvalidSchedule};
+pub use every::InvalidEvery;
 pub use field::Field;
+pub use reading::{FoldRule, GapRule, Reading};
 pub use token::MAX_BYTES;
 pub use zone::{InvalidZone, parse_zone};
 
-/// One or more expressions in one time zone. Cheap to clone.
+/// When a job ticks, and in which zone that is told. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     zone: Tz,
-    /// Never empty.
-    expressions: Arc<[Expression]>,
+    source: Source,
+    window: Window,
 }
 
 impl Schedule {
@@ -85,25 +93,66 @@ impl Schedule {
     where
         I: IntoIterator<Item: AsRef<str>>,
     {
-        let parsed = expressions.into_iter().map(|text| Expression::parse(text.as_ref()));
-        let expressions = parsed.collect::<Result<Arc<[_]>, _>>()?;
-        if expressions.is_empty() {
-            return Err(InvalidSchedule::NoExpression);
+        Self::read(expressions, &Reading::in_zone(zone))
+    }
+
+    /// Reads several expressions of one job; the first that is wrong decides.
+    ///
+    /// # Errors
+    /// [`InvalidSchedule`] when there is none, one is no expression, or one can't ever fire.
+    pub fn read<I>(expressions: I, how: &Reading<'_>) -> Result<Self, InvalidSchedule>
+    where
+        I: IntoIterator<Item: AsRef<str>>,
+    {
+        let crontab = Crontab::read(expressions, how)?;
+        match crontab.spent_at(how.zone, first_instant()) {
+            Some(spent) => Err(InvalidSchedule::NeverFires { expression: spent.to_owned(), zone: how.zone }),
+            None => Ok(Self::of(Source::Crontab(crontab), how.zone)),
         }
-        let schedule = Self { zone, expressions };
-        match schedule.spent_at(first_instant()) {
-            Some(spent) => Err(InvalidSchedule::NeverFires { expression: spent.text().to_owned(), zone }),
-            None => Ok(schedule),
-        }
+    }
+
+    /// Every `period`, counted from the epoch plus `offset`, so that neither a restart nor a reload
+    /// shifts it. Both are whole seconds; the zone is for display only.
+    ///
+    /// # Errors
+    /// [`InvalidEvery`] when the period is none, or the offset not shorter than it.
+    pub fn every(period: Duration, offset: Duration, zone: Tz) -> Result<Self, InvalidEvery> {
+        Ok(Self::of(Source::Every(Every::new(period, offset)?), zone))
+    }
+
+    /// Once, at an instant; a part of a second is cut off. The zone is for display only.
+    pub fn at(instant: DateTime<Utc>, zone: Tz) -> Self {
+        Self::of(Source::At(instant.trunc_subsecs(0)), zone)
+    }
+
+    /// Never by itself. The zone is for display only.
+    pub fn by_hand(zone: Tz) -> Self {
+        Self::of(Source::ByHand, zone)
+    }
+
+    fn of(source: Source, zone: Tz) -> Self {
+        Self { zone, source, window: Window::default() }
+    }
+
+    /// Ticks from `from` on, up to but not including `until`, instead of what it was told before.
+    #[must_use]
+    pub fn within(self, from: Option<DateTime<Utc>>, until: Option<DateTime<Utc>>) -> Self {
+        Self { window: Window { from, until }, ..self }
     }
 
     /// Refuses a schedule with an expression whose last instant has gone by, such as a past year.
     ///
+    /// The instant of [`at`](Self::at) and the end of [`within`](Self::within) are meant to go by.
+    ///
     /// # Errors
     /// [`InvalidSchedule::GoneBy`] names the expression.
     pub fn require_later_than(&self, now: DateTime<Utc>) -> Result<(), InvalidSchedule> {
-        match self.spent_at(now) {
-            Some(spent) => Err(InvalidSchedule::GoneBy { expression: spent.text().to_owned(), after: now }),
+        let spent = match &self.source {
+            Source::Crontab(crontab) => crontab.spent_at(self.zone, now),
+            Source::Every(_) | Source::At(_) | Source::ByHand => None,
+        };
+        match spent {
+            Some(spent) => Err(InvalidSchedule::GoneBy { expression: spent.to_owned(), after: now }),
             None => Ok(()),
         }
     }
@@ -113,30 +162,36 @@ impl Schedule {
         self.zone
     }
 
-    /// The expressions as typed, in their order.
+    /// Whether it never ticks by itself.
+    pub fn is_by_hand(&self) -> bool {
+        self.source == Source::ByHand
+    }
+
+    /// The expressions as typed, in their order; none, if it isn't made of any.
     pub fn expressions(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.expressions.iter().map(Expression::text)
+        self.source.expressions().iter().map(expression::Expression::text)
     }
 
     /// The first instant strictly later than `after`; `None` when it never fires again.
     ///
     /// About a microsecond, and bounded for any expression: the search ends with the year 2100.
     pub fn next_after(&self, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        self.expressions.iter().filter_map(|expression| self.next_of(expression, after)).min()
+        let next = self.source.next_after(self.zone, self.window.enter(after))?;
+        (!self.window.is_left_at(next)).then_some(next)
     }
 
-    fn next_of(&self, expression: &Expression, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        // Instants are whole seconds; outside of these years local times may not even be representable.
-        let after = DateTime::from_timestamp(after.timestamp(), 0)?.max(first_instant());
-        if after > last_instant() {
-            return None;
-        }
-        local::next_instant(self.zone, expression.clock_change(), after, |local| expression.next_local(local))
+    /// Names and values of all that decides when it ticks, for a digest: two schedules with the same
+    /// tick at the same instants.
+    pub fn canon(&self) -> Vec<(&'static str, String)> {
+        let mut canon = self.source.canon(self.zone);
+        let bounds = [("active_from", self.window.from), ("active_until", self.window.until)];
+        canon.extend(bounds.into_iter().filter_map(|(name, bound)| Some((name, rfc3339(bound?)))));
+        canon
     }
+}
 
-    fn spent_at(&self, after: DateTime<Utc>) -> Option<&Expression> {
-        self.expressions.iter().find(|expression| self.next_of(expression, after).is_none())
-    }
+fn rfc3339(instant: DateTime<Utc>) -> String {
+    instant.to_rfc3339_opts(SecondsFormat::AutoSi, true)
 }
 
 /// A moment before the first that any expression can name, 1970 in the easternmost zone.
@@ -155,10 +210,12 @@ const fn utc_midnight(year: i32, month: u32, day: u32) -> DateTime<Utc> {
 
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, expression) in self.expressions.iter().enumerate() {
-            let between = if place == 0 { "" } else { " and " };
-            write!(f, "{between}{expression}")?;
+        match &self.source {
+            Source::Crontab(crontab) => write!(f, "{crontab} ({})", self.zone),
+            Source::Every(every) if every.offset() == 0 => write!(f, "every {}s", every.period()),
+            Source::Every(every) => write!(f, "every {}s, offset {}s", every.period(), every.offset()),
+            Source::At(instant) => write!(f, "at {}", rfc3339(*instant)),
+            Source::ByHand => f.write_str("by hand"),
         }
-        write!(f, " ({})", self.zone)
     }
 }
