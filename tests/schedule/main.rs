@@ -1,13 +1,16 @@
 //! Schedules against recorded instants, against other readings of the same text, and against their own rules.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
+mod blackouts;
 mod clock_changes;
+mod croner;
 mod grammar;
 mod instants;
 mod naive;
 mod oracle;
 mod other_sources;
 mod properties;
+mod relative_days;
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
