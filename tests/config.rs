@@ -555,6 +555,19 @@ fn a_digest_tells_what_a_job_does_and_not_how_it_is_written() {
     assert!(of(0).is_some() && of(0) != of(1));
 }
 
+#[test]
+fn a_plain_jobs_digest_stays_the_same_in_every_version() {
+    let main = format!(
+        "{HEAD}[defaults]\ntimezone = \"Europe/Berlin\"\ncommand = [\"true\"]\n\
+         [jobs.a]\nschedule = \"0 3 * * *\"\n\
+         [jobs.b]\nschedule = [\"*/5  9-17 * * MON-FRI\", \"@daily\"]\noverlap = \"wait\"\ncatch_up_max_age = \"1h\"\n"
+    );
+    let loaded = good(&main);
+    let digests: Vec<_> =
+        loaded.jobs.iter().filter_map(|job| loaded.digest_of(&job.name)).map(|digest| digest.to_string()).collect();
+    assert_eq!(digests, ["fbb651c5809ac946", "7e54f5a8d23b070d"], "hosts of different versions compare them");
+}
+
 const SAMPLE: &str = include_str!("../config/cronlatch.toml");
 
 /// What a line of the sample file is; keys come with the whole of `key = value`.

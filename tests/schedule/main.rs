@@ -1,6 +1,7 @@
 //! Schedules against recorded instants, against other readings of the same text, and against their own rules.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
+mod blackouts;
 mod clock_changes;
 mod croner;
 mod grammar;

@@ -11,13 +11,22 @@ pub struct Section<'a> {
     /// `None` for a table that is not there; all its keys are absent then.
     table: Option<&'a DeTable<'a>>,
     place: Place,
+    /// The known keys that were probably meant by those that are not.
+    misspelt: Vec<&'static str>,
     problems: Vec<Problem>,
 }
 
 impl<'a> Section<'a> {
     /// The top of a file.
     pub fn top(source: &Rc<Source>, table: &'a DeTable<'a>, keys: &'static Keys) -> Self {
-        Self { keys, table: Some(table), place: Place::file(source), problems: Vec::new() }
+        Self::new(keys, Some(table), Place::file(source))
+    }
+
+    fn new(keys: &'static Keys, table: Option<&'a DeTable<'a>>, place: Place) -> Self {
+        let typed = table.into_iter().flat_map(|table| table.keys()).map(|typed| typed.get_ref().as_ref());
+        let unknown = typed.filter(|typed| !keys.known.contains(typed) && !keys.later.contains(typed));
+        let misspelt = unknown.filter_map(|typed| keys.nearest(typed)).collect();
+        Self { keys, table, place, misspelt, problems: Vec::new() }
     }
 
     /// Where the table stands.
@@ -30,11 +39,6 @@ impl<'a> Section<'a> {
         self.problems.is_empty()
     }
 
-    /// Whether one of these keys is there.
-    pub fn has_any(&self, keys: &[&str]) -> bool {
-        self.table.is_some_and(|table| keys.iter().any(|key| table.contains_key(*key)))
-    }
-
     /// Adds a problem.
     pub fn push(&mut self, problem: Problem) {
         self.problems.push(problem);
@@ -44,7 +48,7 @@ impl<'a> Section<'a> {
     pub fn field<T>(&mut self, key: &'static str, read: impl FnOnce(&Value<'a>) -> Result<T, Refused>) -> Field<T> {
         debug_assert!(self.keys.known.contains(&key), "{key} is read but not listed as known");
         let Some(value) = self.value(key) else {
-            return if self.is_misspelt(key) { Field::Refused } else { Field::Absent };
+            return if self.misspelt.contains(&key) { Field::Refused } else { Field::Absent };
         };
         match read(&value) {
             Ok(read) => Field::Typed(Typed { value: read, place: value.place }),
@@ -65,7 +69,7 @@ impl<'a> Section<'a> {
         debug_assert!(self.keys.known.contains(&key), "{key} is read but not listed as known");
         let (table, place) = match self.value(key) {
             Some(value) => (Some(self.table_of(&value)?), value.place.of_table()),
-            None if self.is_misspelt(key) => return None,
+            None if self.misspelt.contains(&key) => return None,
             None => (None, self.place.absent(key)),
         };
         Some(self.descend(keys, table, place, read))
@@ -89,6 +93,19 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// A table that is an element of a list, read as a whole.
+    pub(super) fn of_element<T>(
+        keys: &'static Keys,
+        table: &'a DeTable<'a>,
+        place: Place,
+        read: impl FnOnce(&mut Section<'a>) -> Option<T>,
+    ) -> Result<T, Refused> {
+        let mut section = Section::new(keys, Some(table), place.of_table());
+        let answer = read(&mut section);
+        let problems = section.finish();
+        answer.filter(|_| problems.is_empty()).ok_or(Refused(problems))
+    }
+
     /// Ends the reading: all problems, those of unknown keys among them.
     pub fn finish(mut self) -> Vec<Problem> {
         for (key, value) in self.table.into_iter().flatten() {
@@ -109,7 +126,7 @@ impl<'a> Section<'a> {
         place: Place,
         read: impl FnOnce(&mut Section<'a>) -> T,
     ) -> T {
-        let mut section = Section { keys, table, place, problems: Vec::new() };
+        let mut section = Section::new(keys, table, place);
         let answer = read(&mut section);
         self.problems.extend(section.finish());
         answer
@@ -131,14 +148,5 @@ impl<'a> Section<'a> {
                 None
             }
         }
-    }
-
-    /// Whether a key that is not known here was probably meant to be this one.
-    fn is_misspelt(&self, key: &str) -> bool {
-        let typed = self.table.into_iter().flat_map(|table| table.keys());
-        typed
-            .map(|typed| typed.get_ref().as_ref())
-            .filter(|typed| !self.keys.known.contains(typed) && !self.keys.later.contains(typed))
-            .any(|typed| self.keys.nearest(typed) == Some(key))
     }
 }

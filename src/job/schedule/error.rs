@@ -67,6 +67,9 @@ pub enum InvalidSchedule {
         /// Its zone.
         zone: Tz,
     },
+    /// Fine to read, but its blackouts take every instant.
+    #[error("the blackouts leave no instant of the schedule; shorten one, or remove it")]
+    BlackedOut,
     /// It did fire, but never will again.
     #[error(
         "{expression:?} fires no more after {}; give it a later year or remove it",

@@ -37,6 +37,7 @@
 //! [`Schedule::require_later_than`]. Years end with 2100, and the clock changes with those that
 //! the compiled-in tz database knows.
 
+mod blackout;
 mod dialect;
 mod error;
 mod every;
@@ -59,13 +60,15 @@ mod zone;
 use std::fmt;
 use std::time::Duration;
 
-use chrono::{DateTime, NaiveDate, NaiveTime, SecondsFormat, SubsecRound, Utc};
+use chrono::{DateTime, NaiveDate, NaiveTime, SecondsFormat, SubsecRound, TimeDelta, Utc};
 use chrono_tz::Tz;
 
+use blackout::Blackouts;
 use every::Every;
 use source::{Crontab, Source};
 use window::Window;
 
+pub use blackout::{Blackout, InvalidBlackout};
 pub use error::{FieldProblem, InvalidSchedule};
 pub use every::InvalidEvery;
 pub use field::Field;
@@ -79,7 +82,11 @@ pub struct Schedule {
     zone: Tz,
     source: Source,
     window: Window,
+    blackouts: Blackouts,
 }
+
+/// After so many blackout windows in a row that took every instant, no more are looked for.
+const MAX_WINDOWS: usize = 10_000;
 
 impl Schedule {
     /// Reads one expression.
@@ -109,11 +116,7 @@ impl Schedule {
     where
         I: IntoIterator<Item: AsRef<str>>,
     {
-        let crontab = Crontab::read(expressions, how)?;
-        match crontab.spent_at(how.zone, first_instant()) {
-            Some(spent) => Err(InvalidSchedule::NeverFires { expression: spent.to_owned(), zone: how.zone }),
-            None => Ok(Self::of(Source::Crontab(crontab), how.zone)),
-        }
+        Ok(Self::of(Source::Crontab(Crontab::read(expressions, how)?), how.zone))
     }
 
     /// Every `period`, counted from the epoch plus `offset`, so that neither a restart nor a reload
@@ -136,13 +139,25 @@ impl Schedule {
     }
 
     fn of(source: Source, zone: Tz) -> Self {
-        Self { zone, source, window: Window::default() }
+        Self { zone, source, window: Window::default(), blackouts: Blackouts::default() }
     }
 
     /// Ticks from `from` on, up to but not including `until`, instead of what it was told before.
     #[must_use]
     pub fn within(self, from: Option<DateTime<Utc>>, until: Option<DateTime<Utc>>) -> Self {
         Self { window: Window { from, until }, ..self }
+    }
+
+    /// Doesn't tick in these times, instead of those it was told before. [`within`](Self::within)
+    /// comes first: what it leaves is looked at.
+    ///
+    /// # Errors
+    /// [`InvalidSchedule::BlackedOut`] when they leave no instant.
+    pub fn without(self, blackouts: Vec<Blackout>) -> Result<Self, InvalidSchedule> {
+        let bare = Self { blackouts: Blackouts::default(), ..self };
+        let ticks = |schedule: &Self| schedule.next_after(DateTime::<Utc>::MIN_UTC).is_some();
+        let schedule = Self { blackouts: Blackouts::new(blackouts), ..bare.clone() };
+        if ticks(&bare) && !ticks(&schedule) { Err(InvalidSchedule::BlackedOut) } else { Ok(schedule) }
     }
 
     /// Refuses a schedule with an expression whose last instant has gone by, such as a past year.
@@ -179,10 +194,22 @@ impl Schedule {
 
     /// The first instant strictly later than `after`; `None` when it never fires again.
     ///
-    /// About a microsecond, and bounded for any expression: the search ends with the year 2100.
+    /// About a microsecond, and bounded for any expression: the search ends with the year 2100, or
+    /// after 10,000 blackout windows that took every instant.
     pub fn next_after(&self, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        let next = self.source.next_after(self.zone, self.window.enter(after))?;
-        (!self.window.is_left_at(next)).then_some(next)
+        let mut after = self.window.enter(after);
+        for _ in 0..MAX_WINDOWS {
+            let next = self.source.next_after(self.zone, after)?;
+            if self.window.is_left_at(next) {
+                return None;
+            }
+            match self.blackouts.end_at(next) {
+                None => return Some(next),
+                // The end itself is no part of the window.
+                Some(end) => after = end - TimeDelta::nanoseconds(1),
+            }
+        }
+        None
     }
 
     /// Names and values of all that decides when it ticks, for a digest: two schedules with the same
@@ -191,6 +218,7 @@ impl Schedule {
         let mut canon = self.source.canon(self.zone);
         let bounds = [("active_from", self.window.from), ("active_until", self.window.until)];
         canon.extend(bounds.into_iter().filter_map(|(name, bound)| Some((name, rfc3339(bound?)))));
+        canon.extend(self.blackouts.canon());
         canon
     }
 }

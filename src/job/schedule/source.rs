@@ -25,10 +25,9 @@ pub(super) enum Source {
 impl Source {
     /// The first instant later than `after`.
     pub(super) fn next_after(&self, zone: Tz, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        let after = bounded(after)?;
         match self {
             Self::Crontab(crontab) => crontab.next_after(zone, after),
-            Self::Every(every) => every.next_after(after),
+            Self::Every(every) => every.next_after(bounded(after)?),
             Self::At(instant) => (*instant > after).then_some(*instant),
             Self::ByHand => None,
         }
@@ -68,6 +67,7 @@ pub(super) struct Crontab {
 }
 
 impl Crontab {
+    /// Reads them; one that can't ever fire is refused, too.
     pub(super) fn read<I>(texts: I, how: &Reading<'_>) -> Result<Self, InvalidSchedule>
     where
         I: IntoIterator<Item: AsRef<str>>,
@@ -77,7 +77,11 @@ impl Crontab {
         if expressions.is_empty() {
             return Err(InvalidSchedule::NoExpression);
         }
-        Ok(Self { expressions, gap: how.gap, fold: how.fold })
+        let crontab = Self { expressions, gap: how.gap, fold: how.fold };
+        match crontab.spent_at(how.zone, first_instant()) {
+            Some(spent) => Err(InvalidSchedule::NeverFires { expression: spent.to_owned(), zone: how.zone }),
+            None => Ok(crontab),
+        }
     }
 
     /// The first expression that names nothing later than `after`.
@@ -87,11 +91,14 @@ impl Crontab {
         self.expressions.iter().find(|expression| !fires(expression)).map(Expression::text)
     }
 
-    fn next_after(&self, zone: Tz, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    /// The first instant later than `after`.
+    pub(super) fn next_after(&self, zone: Tz, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let after = bounded(after)?;
         self.expressions.iter().filter_map(|expression| next_of(expression, zone, after)).min()
     }
 
-    fn canon(&self, zone: Tz) -> Vec<(&'static str, String)> {
+    /// Names and values of all that decides when they fire.
+    pub(super) fn canon(&self, zone: Tz) -> Vec<(&'static str, String)> {
         let mut canon = vec![("timezone", zone.to_string())];
         canon.extend(self.expressions.iter().map(|expression| ("schedule", expression.canonical())));
         canon.extend(self.gap.map(|gap| ("dst_gap", gap.to_string())));
