@@ -37,6 +37,7 @@ fn a_follower_runs_once_after_each_success_and_never_after_a_failure() {
     // No new triggers; what follows is still taken while the last runs end.
     fleet.drain(PATIENCE);
     fleet.launch("a");
+    fleet.wait_until_up();
     let all_followed =
         || instants(&database, "load", "succeeded").is_superset(&instants(&database, "extract", "succeeded"));
     eventually("each success was followed", PATIENCE, all_followed);

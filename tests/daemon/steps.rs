@@ -51,7 +51,7 @@ fn most_runs_since(begun: DateTime<Utc>) -> usize {
 
 fn stepped(daemon: &Daemon, mark: usize, forwards: bool) {
     daemon.wait_for_event_after(mark, "clock.stepped", |event| {
-        event["off_ms"].as_i64().is_some_and(|off| (off > 0) == forwards)
+        event["offset_ms"].as_i64().is_some_and(|off| (off > 0) == forwards)
     });
 }
 
