@@ -63,16 +63,21 @@ mod store {
     mod claim_race;
     mod claiming;
     mod finishing;
+    mod following;
     mod giving_back;
     mod history;
+    mod pausing;
     mod pruning;
     mod recovering;
+    mod running_late;
     mod starting;
     mod taking;
 
+    mod disagreeing;
     mod fleet;
     mod registering;
     mod schema;
+    mod upgrading;
 
     mod postgres_alone;
     mod sqlite_alone;

@@ -1,7 +1,10 @@
 //! Which triggers are accounted for, and what becomes of those that are not: decided by one host.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use cronlatch::store::{CatchUpPlan, Claim, Claimed, JobProgress, LateRun, ProgressQuery, RangeKind, TriggerRange};
+use cronlatch::store::{
+    CatchUpPlan, Claim, Claimed, JobProgress, JobSeen, LateRun, MissedRow, Pausing, ProgressQuery, RangeKind,
+    RunFilter, TriggerRange,
+};
 use cronlatch::trigger::{MissedReason, Origin, RunId, RunState, Target, Trigger, TriggerKind};
 
 use super::database::{TestDb, text};
@@ -20,6 +23,16 @@ on_both_databases!(
     a_trigger_that_catch_up_has_settled_is_not_claimed_any_more,
     a_late_run_that_nobody_takes_is_missed,
     a_plan_for_a_job_that_is_not_registered_writes_nothing,
+    each_target_has_its_own_watermark_and_rows,
+    a_plan_for_one_target_leaves_the_others_alone,
+    of_ten_hosts_with_one_plan_for_one_target_one_carries_it_out,
+    targets_that_are_caught_up_at_once_are_all_caught_up,
+    a_claim_and_a_plan_at_once_never_both_have_the_trigger,
+    a_watermark_in_the_future_means_nothing_to_claims,
+    a_watermark_in_the_future_is_put_right,
+    ranges_say_what_took_the_triggers_and_for_whom,
+    nothing_is_to_run_late_of_a_paused_job,
+    what_a_pause_took_is_recorded_in_it,
 );
 
 fn minute(number: i64) -> DateTime<Utc> {
@@ -40,7 +53,11 @@ async fn claimed_and_finished(host: &Host, claim: &Claim) {
 }
 
 async fn progress(host: &Host, since: DateTime<Utc>) -> JobProgress {
-    let asked = [ProgressQuery { job: job("backup"), target: Target::fleet(), since }];
+    progress_for(host, Target::fleet(), since).await
+}
+
+async fn progress_for(host: &Host, target: Target, since: DateTime<Utc>) -> JobProgress {
+    let asked = [ProgressQuery { job: job("backup"), target, since }];
     let mut progress = host.store.progress(&asked).await.unwrap();
     assert_eq!(progress.len(), 1);
     progress.remove(0)
@@ -246,4 +263,200 @@ async fn a_plan_for_a_job_that_is_not_registered_writes_nothing(db: &TestDb) {
     let unknown = CatchUpPlan { job: job("unknown"), ..plan(noon()) };
     assert!(!host.store.catch_up(&unknown).await.unwrap());
     assert_eq!(db.count("trigger_ranges", "1 = 1").await + db.count("runs", "1 = 1").await, 0);
+}
+
+fn web(number: u32) -> Target {
+    Target::from_column(format!("web-{number}"))
+}
+
+/// A host that registered the job for itself at noon, as one of many that all run it.
+async fn registered_for_itself(db: &TestDb, number: u32) -> Host {
+    db.freeze_clock(noon()).await;
+    let host = Host::new(db, web(number).as_str());
+    host.store.register(host.instance, &[JobSeen { target: web(number), ..seen("backup", "digest") }]).await.unwrap();
+    host
+}
+
+/// A claim of a host to its own trigger.
+fn own_claim(host: &Host, at: DateTime<Utc>) -> Claim {
+    let mut claim = host.claim("backup", at);
+    claim.trigger.target = Target::from_column(host.name.as_str());
+    claim.claimant.resource = resource(&format!("job:backup@{}", host.name));
+    claim
+}
+
+async fn each_target_has_its_own_watermark_and_rows(db: &TestDb) {
+    let one = registered_for_itself(db, 1).await;
+    let two = registered_for_itself(db, 2).await;
+    one.register("backup", "digest").await;
+    db.freeze_clock(minute(10)).await;
+    for (host, number) in [(&one, 1), (&two, 1), (&two, 3), (&two, 4)] {
+        claimed_and_finished(host, &own_claim(host, minute(number))).await;
+    }
+    db.sql(format!("UPDATE job_progress SET caught_up_through = '{}' WHERE target = 'web-2'", text(minute(2)))).await;
+    claimed_and_finished(&one, &one.claim("backup", minute(5))).await;
+    let asked = [web(2), Target::fleet(), web(1), web(3)];
+    let asked = asked.map(|target| ProgressQuery { job: job("backup"), target, since: minute(1) });
+    let found = one.store.progress(&asked).await.unwrap();
+    let found: Vec<_> = found
+        .iter()
+        .map(|found| (found.target.as_str(), found.caught_up_through, found.newest_before, found.with_row.as_slice()))
+        .collect();
+    let expected: [(&str, DateTime<Utc>, Option<DateTime<Utc>>, &[DateTime<Utc>]); 3] = [
+        ("", noon(), None, &[minute(5)]),
+        ("web-1", noon(), Some(minute(1)), &[]),
+        ("web-2", minute(2), Some(minute(1)), &[minute(3), minute(4)]),
+    ];
+    assert_eq!(found, expected);
+}
+
+async fn a_plan_for_one_target_leaves_the_others_alone(db: &TestDb) {
+    let one = registered_for_itself(db, 1).await;
+    let two = registered_for_itself(db, 2).await;
+    db.freeze_clock(minute(4)).await;
+    // Another target's rows are none of the plan's business.
+    claimed_and_finished(&two, &own_claim(&two, minute(2))).await;
+    let plan = CatchUpPlan { target: web(1), ..plan(noon()) };
+    assert!(one.store.catch_up(&plan).await.unwrap());
+    assert_eq!(progress_for(&one, web(1), noon()).await.caught_up_through, minute(3));
+    assert_eq!(progress_for(&one, web(2), noon()).await.caught_up_through, noon());
+    assert_eq!(one.store.claim(&own_claim(&one, minute(2))).await.unwrap(), Claimed::Settled);
+    one.run(&own_claim(&one, minute(4))).await;
+    two.run(&own_claim(&two, minute(3))).await;
+    let late = row(&one.store, plan.late[0].run).await;
+    assert_eq!((late.target, late.state), (web(1), RunState::Waiting));
+    let unknown = CatchUpPlan { target: web(3), ..plan.clone() };
+    assert!(!one.store.catch_up(&unknown).await.unwrap());
+}
+
+async fn of_ten_hosts_with_one_plan_for_one_target_one_carries_it_out(db: &TestDb) {
+    let host = registered_for_itself(db, 1).await;
+    registered_for_itself(db, 2).await;
+    let plans = warm_stores(db, 10).await.into_iter().map(|store| {
+        let plan = CatchUpPlan { target: web(1), ..plan(noon()) };
+        async move { store.catch_up(&plan).await.unwrap() }
+    });
+    let carried_out = at_once(plans).await;
+    assert_eq!(carried_out.iter().filter(|done| **done).count(), 1);
+    assert_eq!((db.count("trigger_ranges", "1 = 1").await, db.count("runs", "1 = 1").await), (1, 1));
+    assert_eq!(progress_for(&host, web(2), noon()).await.caught_up_through, noon());
+}
+
+async fn targets_that_are_caught_up_at_once_are_all_caught_up(db: &TestDb) {
+    for number in 0..5 {
+        registered_for_itself(db, number).await;
+    }
+    let plans = (0_u32..).zip(warm_stores(db, 5).await).map(|(number, store)| {
+        let plan = CatchUpPlan { target: web(number), ..plan(noon()) };
+        async move { store.catch_up(&plan).await.unwrap() }
+    });
+    assert_eq!(at_once(plans).await, [true; 5]);
+    assert_eq!(db.count("job_progress", &format!("caught_up_through = '{}'", text(minute(3)))).await, 5);
+}
+
+async fn a_claim_and_a_plan_at_once_never_both_have_the_trigger(db: &TestDb) {
+    let hosts: Vec<_> = warm_stores(db, 2).await.into_iter().map(|store| Host::with_store(store, "web")).collect();
+    db.freeze_clock(noon()).await;
+    for round in 0..25 {
+        let name = format!("backup-{round}");
+        hosts[0].register(&name, "digest").await;
+        db.freeze_clock(minute(4)).await;
+        let both = [true, false].into_iter().zip(&hosts).map(|(claims, host)| {
+            let (claim, host) = (host.claim(&name, minute(2)), host.clone());
+            let plan = CatchUpPlan { job: job(&name), late: vec![], ..plan(noon()) };
+            async move {
+                if claims {
+                    return host.store.claim(&claim).await.unwrap().is_granted();
+                }
+                host.store.catch_up(&plan).await.unwrap()
+            }
+        });
+        let answers = at_once(both).await;
+        assert_eq!(answers.iter().filter(|done| **done).count(), 1, "round {round}: {answers:?}");
+        db.freeze_clock(noon()).await;
+    }
+    assert_eq!(db.errors_logged(), [""; 0]);
+}
+
+async fn a_watermark_in_the_future_means_nothing_to_claims(db: &TestDb) {
+    let host = registered(db).await;
+    db.sql(format!("UPDATE job_progress SET caught_up_through = '{}'", text(minute(60)))).await;
+    db.freeze_clock(minute(2)).await;
+    host.store.finish(&host.run(&host.claim("backup", minute(2))).await, &success(), &[]).await.unwrap();
+    // Once it is past, it means what it says again.
+    db.freeze_clock(minute(60)).await;
+    assert_eq!(host.store.claim(&host.claim("backup", minute(3))).await.unwrap(), Claimed::Settled);
+    assert_eq!(host.store.claim(&host.claim("backup", minute(60))).await.unwrap(), Claimed::Settled);
+}
+
+async fn a_watermark_in_the_future_is_put_right(db: &TestDb) {
+    let host = registered(db).await;
+    let wrong = minute(60 * 24);
+    db.sql(format!("UPDATE job_progress SET caught_up_through = '{}'", text(wrong))).await;
+    db.freeze_clock(minute(2)).await;
+    host.run(&host.claim("backup", minute(1))).await;
+    let found = progress(&host, noon()).await;
+    assert_eq!((found.caught_up_through, found.settled_through, found.with_row), (wrong, wrong, vec![]));
+    let right = CatchUpPlan { through: minute(2), rows_since: minute(2), ranges: vec![], late: vec![], ..plan(wrong) };
+    assert!(host.store.catch_up(&right).await.unwrap());
+    assert_eq!(progress(&host, noon()).await.caught_up_through, minute(2));
+    assert!(!host.store.catch_up(&right).await.unwrap());
+}
+
+async fn ranges_say_what_took_the_triggers_and_for_whom(db: &TestDb) {
+    let host = registered_for_itself(db, 1).await;
+    let kinds = [
+        (RangeKind::Missed, MissedReason::TooMany),
+        (RangeKind::Paused, MissedReason::Paused),
+        (RangeKind::Blackout, MissedReason::Blackout),
+        (RangeKind::Missed, MissedReason::NoHost),
+    ];
+    let range = |(number, (kind, reason)): (i64, (RangeKind, MissedReason))| TriggerRange {
+        kind,
+        from: minute(number),
+        to: minute(number),
+        count: u64::try_from(number).unwrap(),
+        reason,
+    };
+    let ranges: Vec<_> = (1..).zip(kinds).map(range).collect();
+    db.freeze_clock(minute(9)).await;
+    let plan = CatchUpPlan { target: web(1), through: minute(5), ranges, late: vec![], ..plan(noon()) };
+    assert!(host.store.catch_up(&plan).await.unwrap());
+    let listed = host.store.missed(&everything()).await.unwrap();
+    let expected = (1..).zip(kinds).map(|(number, (kind, reason))| MissedRow {
+        job: "backup".to_owned(),
+        target: web(1),
+        kind,
+        from: minute(number),
+        to: minute(number),
+        count: u64::try_from(number).unwrap(),
+        reason: reason.as_str().to_owned(),
+        recorded_at: minute(9),
+    });
+    let mut expected: Vec<_> = expected.collect();
+    expected.reverse();
+    assert_eq!(listed, expected);
+    let of_another = RunFilter { job: Some(job("restore")), ..everything() };
+    assert_eq!(host.store.missed(&of_another).await.unwrap(), []);
+    let recent = RunFilter { since: Some(minute(4)), ..everything() };
+    assert_eq!(host.store.missed(&recent).await.unwrap(), expected[..1]);
+}
+
+async fn nothing_is_to_run_late_of_a_paused_job(db: &TestDb) {
+    let host = registered(db).await;
+    db.freeze_clock(minute(4)).await;
+    host.store.pause(&job("backup"), &Pausing { until: Some(minute(5)), ..pausing() }).await.unwrap();
+    assert!(!host.store.catch_up(&plan(noon())).await.unwrap());
+    assert_eq!(db.count("runs", "1 = 1").await + db.count("trigger_ranges", "1 = 1").await, 0);
+    assert_eq!(progress(&host, noon()).await.caught_up_through, noon());
+    db.freeze_clock(minute(5)).await;
+    assert!(host.store.catch_up(&plan(noon())).await.unwrap());
+}
+
+async fn what_a_pause_took_is_recorded_in_it(db: &TestDb) {
+    let host = registered(db).await;
+    db.freeze_clock(minute(4)).await;
+    host.store.pause(&job("backup"), &pausing()).await.unwrap();
+    assert!(host.store.catch_up(&CatchUpPlan { late: vec![], ..plan(noon()) }).await.unwrap());
+    assert_eq!(db.count("trigger_ranges", "1 = 1").await, 1);
 }

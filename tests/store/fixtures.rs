@@ -10,8 +10,8 @@ use cronlatch::fleet::{HostName, InstanceId};
 use cronlatch::job::JobName;
 use cronlatch::lock::{FencingToken, Owner, PublicOwner, Resource, Ttl};
 use cronlatch::store::{
-    Acquire, Acquired, Claim, Claimant, Claimed, Ending, Grant, Holder, HostBeat, JobSeen, LockRow, Renewal, RunFilter,
-    RunKey, RunRow, SharedStore, Taken,
+    Acquire, Acquired, Claim, Claimant, Claimed, Ending, Grant, Holder, HostBeat, JobSeen, LockRow, Pausing, Renewal,
+    RunFilter, RunKey, RunRow, SharedStore, Taken,
 };
 use cronlatch::trigger::{RunId, RunState, Target, Trigger, TriggerKind};
 use tokio::sync::Barrier;
@@ -212,6 +212,11 @@ pub fn seen(name: &str, digest: &str) -> JobSeen {
     JobSeen { job: job(name), digest: digest.to_owned(), target: Target::fleet(), start_delay: Duration::ZERO }
 }
 
+/// A pause without an end.
+pub fn pausing() -> Pausing {
+    Pausing { by: "anna".to_owned(), reason: "a test".to_owned(), until: None }
+}
+
 /// What a host says of itself.
 pub fn beat(host: &Host) -> HostBeat {
     HostBeat {
@@ -229,7 +234,8 @@ pub fn beat(host: &Host) -> HostBeat {
 /// Makes a job known as if long ago: no trigger of these tests lies before.
 pub async fn register_long_ago(db: &TestDb, host: &Host, name: &str, digest: &str) {
     host.register(name, digest).await;
-    db.sql(format!("UPDATE job_progress SET caught_up_through = '2001-01-01T00:00:00.000Z' WHERE job = '{name}'")).await;
+    db.sql(format!("UPDATE job_progress SET caught_up_through = '2001-01-01T00:00:00.000Z' WHERE job = '{name}'"))
+        .await;
 }
 
 /// What proves that a claimed run is the claimant's.

@@ -16,6 +16,7 @@ on_both_databases!(
     a_daemon_that_goes_is_left_out,
     two_daemons_of_one_name_are_two,
     a_beat_brings_a_reading_of_the_databases_clock,
+    a_label_that_this_version_refuses_is_left_out,
 );
 
 fn labels(words: &[&str]) -> BTreeSet<Label> {
@@ -108,4 +109,13 @@ async fn a_beat_brings_a_reading_of_the_databases_clock(db: &TestDb) {
     let (after, latest) = (BootInstant::now(), db.now().await + MILLISECOND);
     assert!(before <= sample.sent && sample.sent <= sample.received && sample.received <= after, "{sample:?}");
     assert!(earliest <= sample.at && sample.at <= latest, "{sample:?} between {earliest} and {latest}");
+}
+
+async fn a_label_that_this_version_refuses_is_left_out(db: &TestDb) {
+    let host = Host::new(db, "web-1");
+    let words = ["ssd", "it's \"big\"", "", "ssd", "größe:9"].map(str::to_owned).to_vec();
+    let live = host.store.beat(&HostBeat { labels: words, ..beat(&host) }).await.unwrap().live;
+    assert_eq!(live[0].labels, labels(&["größe:9", "ssd"]));
+    db.sql("UPDATE hosts SET labels = 'no list'").await;
+    assert_eq!(host.store.hosts().await.unwrap()[0].labels, labels(&[]));
 }

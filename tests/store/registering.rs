@@ -1,7 +1,7 @@
 //! What the tables learn of the jobs in the hosts' files.
 
 use chrono::{DateTime, Utc};
-use cronlatch::store::ProgressQuery;
+use cronlatch::store::{JobSeen, ProgressQuery};
 use cronlatch::trigger::Target;
 
 use super::database::TestDb;
@@ -15,11 +15,30 @@ on_both_databases!(
     a_job_keeps_its_pause_when_it_is_edited,
     what_each_daemon_last_read_is_kept_apart,
     many_hosts_register_the_same_jobs_at_once,
+    an_edited_job_that_starts_late_leaves_the_claims_that_are_on_their_way,
+    each_target_begins_and_is_edited_by_itself,
+    a_job_that_moves_from_one_host_to_every_host_and_back_begins_now,
+    a_job_that_was_taken_out_begins_anew_when_it_comes_back,
+    a_job_that_another_host_still_has_goes_on_when_one_takes_it_out,
+    another_hosts_watermark_is_left_alone_when_a_job_is_taken_out,
 );
 
 async fn watermark(host: &Host) -> DateTime<Utc> {
-    let asked = [ProgressQuery { job: job("backup"), target: Target::fleet(), since: noon() }];
+    watermark_of(host, Target::fleet()).await
+}
+
+async fn watermark_of(host: &Host, target: Target) -> DateTime<Utc> {
+    let asked = [ProgressQuery { job: job("backup"), target, since: noon() }];
     host.store.progress(&asked).await.unwrap()[0].caught_up_through
+}
+
+/// A job that this host runs beside all others.
+fn own(host: &Host, digest: &str) -> JobSeen {
+    JobSeen { target: Target::from_column(host.name.as_str()), ..seen("backup", digest) }
+}
+
+async fn register(host: &Host, jobs: &[JobSeen]) {
+    host.store.register(host.instance, jobs).await.unwrap();
 }
 
 async fn a_new_job_begins_now(db: &TestDb) {
@@ -95,4 +114,97 @@ async fn many_hosts_register_the_same_jobs_at_once(db: &TestDb) {
     at_once(registering).await;
     assert_eq!((db.count("jobs", "1 = 1").await, db.count("job_definitions", "1 = 1").await), (50, 400));
     assert_eq!(db.errors_logged(), [""; 0]);
+}
+
+async fn an_edited_job_that_starts_late_leaves_the_claims_that_are_on_their_way(db: &TestDb) {
+    let host = Host::new(db, "web-1");
+    let late = |digest| JobSeen { start_delay: 90 * SECOND, ..seen("backup", digest) };
+    db.freeze_clock(noon()).await;
+    register(&host, &[late("one")]).await;
+    // A new job has nothing on its way.
+    assert_eq!(watermark(&host).await, noon());
+    db.freeze_clock(noon() + 5 * TTL).await;
+    register(&host, &[late("two")]).await;
+    assert_eq!(watermark(&host).await, noon() + 5 * TTL - 100 * SECOND);
+}
+
+async fn each_target_begins_and_is_edited_by_itself(db: &TestDb) {
+    let (one, other) = (Host::new(db, "web-1"), Host::new(db, "web-2"));
+    let watermarks = async || {
+        let mut found = Vec::new();
+        for name in ["web-1", "web-2"] {
+            found.push(watermark_of(&one, Target::from_column(name)).await);
+        }
+        found
+    };
+    db.freeze_clock(noon()).await;
+    register(&one, &[own(&one, "one")]).await;
+    db.freeze_clock(noon() + TTL).await;
+    register(&other, &[own(&other, "one")]).await;
+    assert_eq!(watermarks().await, [noon(), noon() + TTL]);
+    db.freeze_clock(noon() + 2 * TTL).await;
+    register(&one, &[own(&one, "two")]).await;
+    assert_eq!(watermarks().await, [noon() + 2 * TTL - 10 * SECOND, noon() + TTL]);
+    // The other host reads its file later, and is no less edited for it.
+    db.freeze_clock(noon() + 3 * TTL).await;
+    register(&other, &[own(&other, "two")]).await;
+    assert_eq!(watermarks().await, [noon() + 2 * TTL - 10 * SECOND, noon() + 3 * TTL - 10 * SECOND]);
+}
+
+async fn a_job_that_moves_from_one_host_to_every_host_and_back_begins_now(db: &TestDb) {
+    let host = Host::new(db, "web-1");
+    let fleet = seen("backup", "one");
+    db.freeze_clock(noon()).await;
+    for (number, job) in (0..).zip([fleet.clone(), own(&host, "every"), fleet, own(&host, "every")]) {
+        let now = noon() + number * TTL;
+        db.freeze_clock(now).await;
+        register(&host, std::slice::from_ref(&job)).await;
+        let begins = if number < 2 { now } else { now - 10 * SECOND };
+        assert_eq!(watermark_of(&host, job.target).await, begins, "reading {number}");
+    }
+}
+
+async fn a_job_that_was_taken_out_begins_anew_when_it_comes_back(db: &TestDb) {
+    let host = Host::new(db, "web-1");
+    let both = [seen("backup", "one"), JobSeen { job: job("rotate"), ..own(&host, "one") }];
+    db.freeze_clock(noon()).await;
+    host.beat().await;
+    register(&host, &both).await;
+    register(&host, &[seen("restore", "one")]).await;
+    db.freeze_clock(noon() + TTL).await;
+    register(&host, &both).await;
+    assert_eq!(watermark(&host).await, noon() + TTL - 10 * SECOND);
+    let begun = super::database::text(noon() + TTL - 10 * SECOND);
+    assert_eq!(db.count("job_progress", &format!("job = 'rotate' AND caught_up_through = '{begun}'")).await, 1);
+}
+
+async fn a_job_that_another_host_still_has_goes_on_when_one_takes_it_out(db: &TestDb) {
+    let (one, other) = (Host::new(db, "web-1"), Host::new(db, "web-2"));
+    db.freeze_clock(noon()).await;
+    for host in [&one, &other] {
+        host.beat().await;
+        register(host, &[seen("backup", "one")]).await;
+    }
+    register(&one, &[]).await;
+    db.freeze_clock(noon() + TTL).await;
+    register(&one, &[seen("backup", "one")]).await;
+    assert_eq!(watermark(&one).await, noon());
+}
+
+async fn another_hosts_watermark_is_left_alone_when_a_job_is_taken_out(db: &TestDb) {
+    let (one, other) = (Host::new(db, "web-1"), Host::new(db, "web-2"));
+    db.freeze_clock(noon()).await;
+    for host in [&one, &other] {
+        host.beat().await;
+        register(host, &[own(host, "one")]).await;
+    }
+    // Away for a while, and it will account for that itself.
+    other.store.leave(other.instance).await.unwrap();
+    register(&one, &[]).await;
+    db.freeze_clock(noon() + TTL).await;
+    for host in [&one, &other] {
+        register(host, &[own(host, "one")]).await;
+    }
+    assert_eq!(watermark_of(&one, Target::from_column("web-1")).await, noon() + TTL - 10 * SECOND);
+    assert_eq!(watermark_of(&one, Target::from_column("web-2")).await, noon());
 }
