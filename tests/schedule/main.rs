@@ -9,6 +9,7 @@ mod instants;
 mod naive;
 mod oracle;
 mod other_sources;
+mod passed;
 mod properties;
 mod relative_days;
 

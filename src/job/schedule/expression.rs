@@ -45,6 +45,11 @@ impl Expression {
         self.text.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
     }
 
+    /// The fields as they were read.
+    pub(super) fn fields(&self) -> &Fields {
+        &self.fields
+    }
+
     /// What becomes of it when the clocks change.
     pub(super) fn clock_change(&self) -> ClockChange {
         self.clock_change

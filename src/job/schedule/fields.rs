@@ -46,6 +46,13 @@ impl Fields {
         self.minute.starred || self.hour.starred
     }
 
+    /// Whether anything fires on a date, as far as its local times are there.
+    pub(super) fn takes_date(&self, date: NaiveDate) -> bool {
+        let (day, weekday) = (self.takes_day(date), self.takes_weekday(date));
+        let right_day = if self.takes_either_day() { day || weekday } else { day && weekday };
+        right_day && has(&self.month, date.month()) && has(&self.year, date.year().unsigned_abs())
+    }
+
     /// Whether the field of the day of month takes a date.
     pub(super) fn takes_day(&self, date: NaiveDate) -> bool {
         takes(&self.day, date.day(), date)
@@ -57,7 +64,10 @@ impl Fields {
     }
 }
 
-fn takes(values: &Values, number: u32, date: NaiveDate) -> bool {
+fn has(values: &Values, number: u32) -> bool {
     u16::try_from(number).is_ok_and(|number| values.numbers().contains(number))
-        || values.relative().iter().any(|day| day.is_on(date))
+}
+
+fn takes(values: &Values, number: u32, date: NaiveDate) -> bool {
+    has(values, number) || values.relative().iter().any(|day| day.is_on(date))
 }

@@ -27,7 +27,7 @@ impl Source {
     pub(super) fn next_after(&self, zone: Tz, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
         match self {
             Self::Crontab(crontab) => crontab.next_after(zone, after),
-            Self::Every(every) => every.next_after(bounded(after)?),
+            Self::Every(every) => every.next_after(bounded(after)?).filter(|next| *next <= last_instant()),
             Self::At(instant) => (*instant > after).then_some(*instant),
             Self::ByHand => None,
         }
@@ -36,7 +36,7 @@ impl Source {
     /// None, if it isn't made of any.
     pub(super) fn expressions(&self) -> &[Expression] {
         match self {
-            Self::Crontab(crontab) => &crontab.expressions,
+            Self::Crontab(crontab) => crontab.expressions(),
             Self::Every(_) | Self::At(_) | Self::ByHand => &[],
         }
     }
@@ -82,6 +82,11 @@ impl Crontab {
             Some(spent) => Err(InvalidSchedule::NeverFires { expression: spent.to_owned(), zone: how.zone }),
             None => Ok(crontab),
         }
+    }
+
+    /// Never empty.
+    pub(super) fn expressions(&self) -> &[Expression] {
+        &self.expressions
     }
 
     /// The first expression that names nothing later than `after`.
