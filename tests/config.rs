@@ -621,6 +621,10 @@ fn the_sample_shows_every_key_and_no_other() {
             Line::Set(key) | Line::Default(key, _) | Line::Example(key, _) if table == "defaults" => {
                 shown.insert(("jobs.NAME", key));
             }
+            Line::Example("blackouts", list) => {
+                let keys = list.split(['{', ',']).filter_map(|part| key_of(part.trim_start()));
+                shown.extend(keys.filter(|key| *key != "blackouts").map(|key| ("jobs.NAME.blackouts", key)));
+            }
             Line::Set(key) | Line::Default(key, _) | Line::Example(key, _) => {
                 shown.insert((table, key));
             }

@@ -3,8 +3,8 @@ use std::time::Duration;
 use super::typed::{read_moment, whole_seconds};
 use crate::config::document::{BLACKOUT, Field, Refused, Section, Typed, Value};
 use crate::config::problem::Problem;
-use crate::job::Moment;
-use crate::job::schedule::{Blackout, Reading};
+use crate::job::schedule::{Blackout, InvalidBlackout, Reading};
+use crate::job::{InvalidMoment, Moment};
 
 /// A time in which a job must not tick, as it was typed.
 #[derive(Clone, Debug)]
@@ -52,11 +52,16 @@ fn read(section: &mut Section<'_>) -> Option<TypedBlackout> {
 pub(super) fn blackout_of(typed: &TypedBlackout, reading: &Reading<'_>) -> Result<Blackout, Vec<Problem>> {
     match typed {
         TypedBlackout::Recurring(expression, lasts) => Blackout::recurring(&expression.value, lasts.value, reading)
-            .map_err(|error| vec![expression.place.problem_with_remedy_inside(error.to_string())]),
+            .map_err(|error| {
+                let place = match error {
+                    InvalidBlackout::Start(_) => &expression.place,
+                    InvalidBlackout::Lasts => &lasts.place,
+                };
+                vec![place.problem_with_remedy_inside(error.to_string())]
+            }),
         TypedBlackout::Between(typed_from, typed_until) => {
-            let told = |typed: &Typed<Moment>, error: crate::job::InvalidMoment| {
-                typed.place.problem_with_remedy_inside(error.to_string())
-            };
+            let told =
+                |typed: &Typed<Moment>, error: InvalidMoment| typed.place.problem_with_remedy_inside(error.to_string());
             let from = typed_from.value.start_in(reading.zone).map_err(|error| told(typed_from, error));
             let until = typed_until.value.end_in(reading.zone).map_err(|error| told(typed_until, error));
             match (from, until) {

@@ -60,10 +60,6 @@ impl Ticking<'_> {
         let Some(typed) = self.keys.blackouts.typed().filter(|typed| !typed.value.is_empty()) else {
             return Ok(schedule);
         };
-        // Where the window leaves no instant, the blackouts are not to blame.
-        if schedule.next_after(DateTime::<Utc>::MIN_UTC).is_none() {
-            return Ok(schedule);
-        }
         schedule.without(blackouts).map_err(|error| vec![typed.place.problem_with_remedy_inside(error.to_string())])
     }
 
