@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 mod blackouts;
+mod cautions;
 mod clock_changes;
 mod croner;
 mod grammar;
@@ -12,6 +13,7 @@ mod other_sources;
 mod passed;
 mod properties;
 mod relative_days;
+mod words;
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;

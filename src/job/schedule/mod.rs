@@ -39,6 +39,7 @@
 
 mod blackout;
 mod calendar;
+mod cautions;
 mod change;
 mod counted;
 mod day;
@@ -61,6 +62,7 @@ mod ticks;
 mod token;
 mod values;
 mod window;
+mod words;
 mod zone;
 
 use std::fmt;
@@ -76,6 +78,7 @@ use stretch::Stretch;
 use window::Window;
 
 pub use blackout::{Blackout, InvalidBlackout};
+pub use cautions::Caution;
 pub use error::{FieldProblem, InvalidSchedule};
 pub use every::InvalidEvery;
 pub use field::Field;
@@ -227,6 +230,19 @@ impl Schedule {
     pub fn passed(&self, after: DateTime<Utc>, through: DateTime<Utc>) -> Passed {
         let stretch = Stretch::later_than(after, through).common(self.window.stretch());
         passed::passed(&self.source, self.zone, &self.blackouts, stretch)
+    }
+
+    /// What it means, in plain English: `at 02:15 on Monday to Friday, Europe/Berlin`.
+    pub fn words(&self) -> String {
+        words::words(&self.source, self.zone, self.window, self.blackouts.iter())
+    }
+
+    /// What is surprising about its expressions, each thing once: clock changes within the 366 days
+    /// from `from` on, steps that don't divide their range, days that months lack, day fields that
+    /// are joined in another way than it seems.
+    pub fn cautions(&self, from: DateTime<Utc>) -> Vec<Caution> {
+        let setting = cautions::Setting { zone: self.zone, window: self.window, blackouts: &self.blackouts, from };
+        cautions::cautions(self.source.expressions(), setting)
     }
 
     /// Names and values of all that decides when it ticks, for a digest: two schedules with the same
