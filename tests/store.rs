@@ -72,6 +72,7 @@ mod store {
     mod running_late;
     mod starting;
     mod taking;
+    mod targets;
 
     mod disagreeing;
     mod fleet;
@@ -80,5 +81,6 @@ mod store {
     mod upgrading;
 
     mod postgres_alone;
+    mod postgres_locking;
     mod sqlite_alone;
 }

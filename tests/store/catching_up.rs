@@ -2,8 +2,8 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use cronlatch::store::{
-    CatchUpPlan, Claim, Claimed, JobProgress, JobSeen, LateRun, MissedRow, Pausing, ProgressQuery, RangeKind,
-    RunFilter, TriggerRange,
+    CatchUpPlan, Claim, Claimed, JobProgress, LateRun, MissedRow, Pausing, ProgressQuery, RangeKind, RunFilter,
+    TriggerRange,
 };
 use cronlatch::trigger::{MissedReason, Origin, RunId, RunState, Target, Trigger, TriggerKind};
 
@@ -23,19 +23,15 @@ on_both_databases!(
     a_trigger_that_catch_up_has_settled_is_not_claimed_any_more,
     a_late_run_that_nobody_takes_is_missed,
     a_plan_for_a_job_that_is_not_registered_writes_nothing,
-    each_target_has_its_own_watermark_and_rows,
-    a_plan_for_one_target_leaves_the_others_alone,
-    of_ten_hosts_with_one_plan_for_one_target_one_carries_it_out,
-    targets_that_are_caught_up_at_once_are_all_caught_up,
     a_claim_and_a_plan_at_once_never_both_have_the_trigger,
     a_watermark_in_the_future_means_nothing_to_claims,
     a_watermark_in_the_future_is_put_right,
-    ranges_say_what_took_the_triggers_and_for_whom,
+    ranges_say_what_took_the_triggers,
     nothing_is_to_run_late_of_a_paused_job,
     what_a_pause_took_is_recorded_in_it,
 );
 
-fn minute(number: i64) -> DateTime<Utc> {
+pub fn minute(number: i64) -> DateTime<Utc> {
     noon() + TimeDelta::minutes(number)
 }
 
@@ -47,24 +43,24 @@ async fn registered(db: &TestDb) -> Host {
     host
 }
 
-async fn claimed_and_finished(host: &Host, claim: &Claim) {
+pub async fn claimed_and_finished(host: &Host, claim: &Claim) {
     let run = host.run(claim).await;
     host.store.finish(&run, &success(), &[]).await.unwrap();
 }
 
-async fn progress(host: &Host, since: DateTime<Utc>) -> JobProgress {
-    progress_for(host, Target::fleet(), since).await
-}
-
-async fn progress_for(host: &Host, target: Target, since: DateTime<Utc>) -> JobProgress {
+pub async fn progress_for(host: &Host, target: Target, since: DateTime<Utc>) -> JobProgress {
     let asked = [ProgressQuery { job: job("backup"), target, since }];
     let mut progress = host.store.progress(&asked).await.unwrap();
     assert_eq!(progress.len(), 1);
     progress.remove(0)
 }
 
+async fn progress(host: &Host, since: DateTime<Utc>) -> JobProgress {
+    progress_for(host, Target::fleet(), since).await
+}
+
 /// A plan from noon on: two triggers are missed, the third is run late.
-fn plan(db_now: DateTime<Utc>) -> CatchUpPlan {
+pub fn plan(db_now: DateTime<Utc>) -> CatchUpPlan {
     CatchUpPlan {
         job: job("backup"),
         target: Target::fleet(),
@@ -265,95 +261,6 @@ async fn a_plan_for_a_job_that_is_not_registered_writes_nothing(db: &TestDb) {
     assert_eq!(db.count("trigger_ranges", "1 = 1").await + db.count("runs", "1 = 1").await, 0);
 }
 
-fn web(number: u32) -> Target {
-    Target::from_column(format!("web-{number}"))
-}
-
-/// A host that registered the job for itself at noon, as one of many that all run it.
-async fn registered_for_itself(db: &TestDb, number: u32) -> Host {
-    db.freeze_clock(noon()).await;
-    let host = Host::new(db, web(number).as_str());
-    host.store.register(host.instance, &[JobSeen { target: web(number), ..seen("backup", "digest") }]).await.unwrap();
-    host
-}
-
-/// A claim of a host to its own trigger.
-fn own_claim(host: &Host, at: DateTime<Utc>) -> Claim {
-    let mut claim = host.claim("backup", at);
-    claim.trigger.target = Target::from_column(host.name.as_str());
-    claim.claimant.resource = resource(&format!("job:backup@{}", host.name));
-    claim
-}
-
-async fn each_target_has_its_own_watermark_and_rows(db: &TestDb) {
-    let one = registered_for_itself(db, 1).await;
-    let two = registered_for_itself(db, 2).await;
-    one.register("backup", "digest").await;
-    db.freeze_clock(minute(10)).await;
-    for (host, number) in [(&one, 1), (&two, 1), (&two, 3), (&two, 4)] {
-        claimed_and_finished(host, &own_claim(host, minute(number))).await;
-    }
-    db.sql(format!("UPDATE job_progress SET caught_up_through = '{}' WHERE target = 'web-2'", text(minute(2)))).await;
-    claimed_and_finished(&one, &one.claim("backup", minute(5))).await;
-    let asked = [web(2), Target::fleet(), web(1), web(3)];
-    let asked = asked.map(|target| ProgressQuery { job: job("backup"), target, since: minute(1) });
-    let found = one.store.progress(&asked).await.unwrap();
-    let found: Vec<_> = found
-        .iter()
-        .map(|found| (found.target.as_str(), found.caught_up_through, found.newest_before, found.with_row.as_slice()))
-        .collect();
-    let expected: [(&str, DateTime<Utc>, Option<DateTime<Utc>>, &[DateTime<Utc>]); 3] = [
-        ("", noon(), None, &[minute(5)]),
-        ("web-1", noon(), Some(minute(1)), &[]),
-        ("web-2", minute(2), Some(minute(1)), &[minute(3), minute(4)]),
-    ];
-    assert_eq!(found, expected);
-}
-
-async fn a_plan_for_one_target_leaves_the_others_alone(db: &TestDb) {
-    let one = registered_for_itself(db, 1).await;
-    let two = registered_for_itself(db, 2).await;
-    db.freeze_clock(minute(4)).await;
-    // Another target's rows are none of the plan's business.
-    claimed_and_finished(&two, &own_claim(&two, minute(2))).await;
-    let plan = CatchUpPlan { target: web(1), ..plan(noon()) };
-    assert!(one.store.catch_up(&plan).await.unwrap());
-    assert_eq!(progress_for(&one, web(1), noon()).await.caught_up_through, minute(3));
-    assert_eq!(progress_for(&one, web(2), noon()).await.caught_up_through, noon());
-    assert_eq!(one.store.claim(&own_claim(&one, minute(2))).await.unwrap(), Claimed::Settled);
-    one.run(&own_claim(&one, minute(4))).await;
-    two.run(&own_claim(&two, minute(3))).await;
-    let late = row(&one.store, plan.late[0].run).await;
-    assert_eq!((late.target, late.state), (web(1), RunState::Waiting));
-    let unknown = CatchUpPlan { target: web(3), ..plan.clone() };
-    assert!(!one.store.catch_up(&unknown).await.unwrap());
-}
-
-async fn of_ten_hosts_with_one_plan_for_one_target_one_carries_it_out(db: &TestDb) {
-    let host = registered_for_itself(db, 1).await;
-    registered_for_itself(db, 2).await;
-    let plans = warm_stores(db, 10).await.into_iter().map(|store| {
-        let plan = CatchUpPlan { target: web(1), ..plan(noon()) };
-        async move { store.catch_up(&plan).await.unwrap() }
-    });
-    let carried_out = at_once(plans).await;
-    assert_eq!(carried_out.iter().filter(|done| **done).count(), 1);
-    assert_eq!((db.count("trigger_ranges", "1 = 1").await, db.count("runs", "1 = 1").await), (1, 1));
-    assert_eq!(progress_for(&host, web(2), noon()).await.caught_up_through, noon());
-}
-
-async fn targets_that_are_caught_up_at_once_are_all_caught_up(db: &TestDb) {
-    for number in 0..5 {
-        registered_for_itself(db, number).await;
-    }
-    let plans = (0_u32..).zip(warm_stores(db, 5).await).map(|(number, store)| {
-        let plan = CatchUpPlan { target: web(number), ..plan(noon()) };
-        async move { store.catch_up(&plan).await.unwrap() }
-    });
-    assert_eq!(at_once(plans).await, [true; 5]);
-    assert_eq!(db.count("job_progress", &format!("caught_up_through = '{}'", text(minute(3)))).await, 5);
-}
-
 async fn a_claim_and_a_plan_at_once_never_both_have_the_trigger(db: &TestDb) {
     let hosts: Vec<_> = warm_stores(db, 2).await.into_iter().map(|store| Host::with_store(store, "web")).collect();
     db.freeze_clock(noon()).await;
@@ -403,8 +310,8 @@ async fn a_watermark_in_the_future_is_put_right(db: &TestDb) {
     assert!(!host.store.catch_up(&right).await.unwrap());
 }
 
-async fn ranges_say_what_took_the_triggers_and_for_whom(db: &TestDb) {
-    let host = registered_for_itself(db, 1).await;
+async fn ranges_say_what_took_the_triggers(db: &TestDb) {
+    let host = registered(db).await;
     let kinds = [
         (RangeKind::Missed, MissedReason::TooMany),
         (RangeKind::Paused, MissedReason::Paused),
@@ -420,12 +327,12 @@ async fn ranges_say_what_took_the_triggers_and_for_whom(db: &TestDb) {
     };
     let ranges: Vec<_> = (1..).zip(kinds).map(range).collect();
     db.freeze_clock(minute(9)).await;
-    let plan = CatchUpPlan { target: web(1), through: minute(5), ranges, late: vec![], ..plan(noon()) };
+    let plan = CatchUpPlan { through: minute(5), ranges, late: vec![], ..plan(noon()) };
     assert!(host.store.catch_up(&plan).await.unwrap());
     let listed = host.store.missed(&everything()).await.unwrap();
     let expected = (1..).zip(kinds).map(|(number, (kind, reason))| MissedRow {
         job: "backup".to_owned(),
-        target: web(1),
+        target: Target::fleet(),
         kind,
         from: minute(number),
         to: minute(number),

@@ -10,8 +10,8 @@ use cronlatch::fleet::{HostName, InstanceId};
 use cronlatch::job::JobName;
 use cronlatch::lock::{FencingToken, Owner, PublicOwner, Resource, Ttl};
 use cronlatch::store::{
-    Acquire, Acquired, Claim, Claimant, Claimed, Ending, Grant, Holder, HostBeat, JobSeen, LockRow, Pausing, Renewal,
-    RunFilter, RunKey, RunRow, SharedStore, Taken,
+    Acquire, Acquired, Claim, Claimant, Claimed, Ending, Follower, Grant, Holder, HostBeat, JobSeen, LockRow, Pausing,
+    Renewal, RunFilter, RunKey, RunRow, SharedStore, Taken,
 };
 use cronlatch::trigger::{RunId, RunState, Target, Trigger, TriggerKind};
 use tokio::sync::Barrier;
@@ -210,6 +210,18 @@ impl Host {
 /// A job of one host of the fleet, that starts at its instants.
 pub fn seen(name: &str, digest: &str) -> JobSeen {
     JobSeen { job: job(name), digest: digest.to_owned(), target: Target::fleet(), start_delay: Duration::ZERO }
+}
+
+/// A follower of these jobs, with the lock `job:NAME`.
+pub fn follower(name: &str, upstreams: &[&str]) -> Follower {
+    Follower {
+        run: RunId::generate(),
+        job: job(name),
+        upstreams: upstreams.iter().map(|name| job(name)).collect(),
+        resource: resource(&format!("job:{name}")),
+        start_deadline: 90 * SECOND,
+        reruns_left: 2,
+    }
 }
 
 /// A pause without an end.

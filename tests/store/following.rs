@@ -27,18 +27,6 @@ on_both_databases!(
     a_follower_that_is_not_registered_waits_all_the_same,
 );
 
-/// A follower of these jobs, with the lock `job:NAME`.
-fn follower(name: &str, upstreams: &[&str]) -> Follower {
-    Follower {
-        run: RunId::generate(),
-        job: job(name),
-        upstreams: upstreams.iter().map(|name| job(name)).collect(),
-        resource: resource(&format!("job:{name}")),
-        start_deadline: 90 * SECOND,
-        reruns_left: 2,
-    }
-}
-
 async fn succeed(host: &Host, claim: &Claim, followers: &[Follower]) -> Finished {
     let run = host.run(claim).await;
     host.store.finish(&run, &success(), followers).await.unwrap()
