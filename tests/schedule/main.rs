@@ -12,6 +12,7 @@ mod other_sources;
 mod passed;
 mod properties;
 mod relative_days;
+mod words;
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;

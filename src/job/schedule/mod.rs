@@ -61,6 +61,7 @@ mod ticks;
 mod token;
 mod values;
 mod window;
+mod words;
 mod zone;
 
 use std::fmt;
@@ -227,6 +228,11 @@ impl Schedule {
     pub fn passed(&self, after: DateTime<Utc>, through: DateTime<Utc>) -> Passed {
         let stretch = Stretch::later_than(after, through).common(self.window.stretch());
         passed::passed(&self.source, self.zone, &self.blackouts, stretch)
+    }
+
+    /// What it means, in plain English: `at 02:15 on Monday to Friday, Europe/Berlin`.
+    pub fn words(&self) -> String {
+        words::words(&self.source, self.zone, self.window, self.blackouts.iter())
     }
 
     /// Names and values of all that decides when it ticks, for a digest: two schedules with the same
