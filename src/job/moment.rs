@@ -16,7 +16,9 @@ pub enum Moment {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidMoment {
     /// It can't be read, or there is no such day or time.
-    #[error("no moment; write 2027-01-01T03:00:00+01:00, or 2027-01-01T03:00:00 or 2027-01-01 in the time zone")]
+    #[error(
+        "can't be read as a time; write 2027-01-01T03:00:00+01:00, or 2027-01-01T03:00:00 or 2027-01-01 in the time zone"
+    )]
     Unreadable,
     /// The clocks of the zone jump over it.
     #[error("the clocks of {zone} skip this time; write it with its offset, as in {after}")]

@@ -176,15 +176,13 @@ impl<'a> Value<'a> {
     pub fn tables<T>(
         &self,
         keys: &'static Keys,
+        remedy: &str,
         read: impl Fn(&mut Section<'a>) -> Option<T>,
     ) -> Result<Vec<Typed<T>>, Refused> {
-        let remedy = || format!("write {} = [{{ {} = ... }}]", self.key, keys.known.join(" = ..., "));
-        let DeValue::Array(array) = self.inner else {
-            return Err(self.wrong_type("a list of tables", remedy()));
-        };
+        let DeValue::Array(array) = self.inner else { return Err(self.wrong_type("a list of tables", remedy)) };
         all(array.iter().enumerate().map(|(index, item)| {
             let element = Value::new(self.key, item.get_ref(), self.place.element(index, item.span()));
-            let DeValue::Table(table) = element.inner else { return Err(element.wrong_type("a table", remedy())) };
+            let DeValue::Table(table) = element.inner else { return Err(element.wrong_type("a table", remedy)) };
             let place = element.place.clone();
             Section::of_element(keys, table, element.place, &read).map(|value| Typed { value, place })
         }))
@@ -196,10 +194,9 @@ impl<'a> Value<'a> {
             DeValue::String(text) => text.to_string(),
             DeValue::Datetime(date) => date.to_string(),
             _ => {
-                return Err(self.wrong_type(
-                    "a date or a time of a day",
-                    format!("write {} = \"2027-01-01T03:00:00+01:00\"", self.key),
-                ));
+                return Err(
+                    self.wrong_type("a date or time", format!("write {} = \"2027-01-01T03:00:00+01:00\"", self.key))
+                );
             }
         };
         Moment::parse(&text).map_err(|error| self.place.problem_with_remedy_inside(error.to_string()).into())

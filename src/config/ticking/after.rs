@@ -67,7 +67,7 @@ impl Roster {
                 problems.extend(mismatch(job, entry, upstream, other));
             } else if all_are_known {
                 let suggested = unknown.len() < SUGGESTIONS;
-                let nearest = || self.nearest(&upstream.value).filter(|_| suggested);
+                let nearest = || if suggested { self.nearest(&upstream.value, job) } else { None };
                 let remedy: &String = unknown.entry(&upstream.value).or_insert_with(|| match nearest() {
                     Some(near) => format!("did you mean {:?}?", near.as_str()),
                     None => "define it, or name another".to_owned(),
@@ -94,10 +94,12 @@ impl Roster {
         self.jobs.iter().flat_map(|(job, entry)| entry.upstream.iter().map(move |upstream| (job, entry, upstream)))
     }
 
-    fn nearest(&self, name: &JobName) -> Option<&JobName> {
+    /// The job that was probably meant by a name in the `after` of another.
+    fn nearest(&self, name: &JobName, other: &JobName) -> Option<&JobName> {
         let far = name.as_str().chars().count().div_ceil(3);
         let distance = |known: &JobName| strsim::osa_distance(known.as_str(), name.as_str());
-        let near = self.jobs.keys().map(|known| (distance(known), known)).min_by_key(|(distance, _)| *distance)?;
+        let others = self.jobs.keys().filter(|known| *known != other);
+        let near = others.map(|known| (distance(known), known)).min_by_key(|(distance, _)| *distance)?;
         (near.0 <= far).then_some(near.1)
     }
 

@@ -6,6 +6,8 @@ use crate::config::problem::Problem;
 use crate::job::schedule::{Blackout, InvalidBlackout, Reading};
 use crate::job::{InvalidMoment, Moment};
 
+const REMEDY: &str = "write { from = \"2027-12-24\", until = \"2027-12-26\" } or { schedule = \"0 22 * * FRI\", lasts = \"58h\" } in the list";
+
 /// A time in which a job must not tick, as it was typed.
 #[derive(Clone, Debug)]
 pub enum TypedBlackout {
@@ -17,13 +19,11 @@ pub enum TypedBlackout {
 
 /// Reads the list.
 pub(super) fn read_blackouts(value: &Value<'_>) -> Result<Vec<Typed<TypedBlackout>>, Refused> {
-    value.tables(&BLACKOUT, read)
+    value.tables(&BLACKOUT, REMEDY, read)
 }
 
 /// Two pairs of keys; one of them must be there, whole and alone.
 fn read(section: &mut Section<'_>) -> Option<TypedBlackout> {
-    const REMEDY: &str =
-        "write { from = \"2027-12-24\", until = \"2027-12-26\" }, or { schedule = \"0 22 * * FRI\", lasts = \"58h\" }";
     let from = section.field("from", read_moment);
     let until = section.field("until", read_moment);
     let schedule = section.field("schedule", Value::string);

@@ -1,10 +1,11 @@
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::typed::TypedTicking;
 use crate::clock::human;
 use crate::config::document::Place;
 use crate::config::problem::Position;
-use crate::job::{Job, JobName, Placement, RunOn};
+use crate::job::{Job, JobName};
 
 /// What a job's keys say about when and where it runs, in words; only a check-up asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,51 +40,20 @@ impl InWords {
 }
 
 fn words(job: &Job, keys: &TypedTicking) -> String {
-    let mut words = if job.after.is_empty() {
-        job.schedule.words()
-    } else {
-        let names: Vec<&str> = job.after.iter().map(JobName::as_str).collect();
-        format!("after {}", listed(&names, "and"))
-    };
-    if let (Some(splay), false) = (keys.splay.value(), job.schedule.is_by_hand())
-        && !splay.is_zero()
-    {
-        let later =
-            if job.start_delay.is_zero() { "at once".to_owned() } else { format!("{} later", human(job.start_delay)) };
-        words.push_str(&format!(" + up to {} splay: starts {later}", human(splay)));
+    let mut words = job.ticks_in_words();
+    let splay = keys.splay.value().filter(|splay| !splay.is_zero() && !job.schedule.is_by_hand());
+    if let Some(splay) = splay {
+        let start = match job.start_delay {
+            Duration::ZERO => "at once".to_owned(),
+            delay => format!("{} later", human(delay)),
+        };
+        words.push_str(&format!(" + up to {} splay: starts {start}", human(splay)));
     }
-    if let Some(hosts) = hosts(&job.placement) {
-        words.push_str(&format!("; on {hosts}"));
+    if let Some(hosts) = job.placement.words() {
+        words.push_str(&format!("; {hosts}"));
     }
     if !job.enabled {
         words.push_str("; disabled");
     }
     words
-}
-
-/// Where it may run; `None`: on any host.
-fn hosts(placement: &Placement) -> Option<String> {
-    let patterns: Vec<&str> = placement.hosts.iter().map(|pattern| pattern.as_str()).collect();
-    let labels: Vec<&str> = placement.labels.iter().map(|label| label.as_str()).collect();
-    let (every, any) = (placement.run_on == RunOn::Every, placement.admits_all());
-    if any && !every {
-        return None;
-    }
-    let mut words = if every { "every host" } else { "one host" }.to_owned();
-    if !patterns.is_empty() {
-        words.push_str(&format!(" of {}", listed(&patterns, "and")));
-    }
-    if !labels.is_empty() {
-        words.push_str(&format!(" with {}", listed(&labels, "and")));
-    }
-    Some(words)
-}
-
-/// `a`, `a and b`, `a, b and c`.
-fn listed(words: &[&str], joint: &str) -> String {
-    match words {
-        [] => String::new(),
-        [one] => (*one).to_owned(),
-        [first @ .., last] => format!("{} {joint} {last}", first.join(", ")),
-    }
 }
