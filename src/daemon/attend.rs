@@ -128,7 +128,7 @@ impl Shared {
                 () = tokio::time::sleep(left.min(EARLY_STEP)) => {}
             }
             // Meanwhile a beat may have read the clock.
-            left = (due.at - self.clock.now()).to_std().unwrap_or_default();
+            left = (due.due_at() - self.clock.now()).to_std().unwrap_or_default();
         }
         true
     }

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::site::{Peer, Site};
 use super::{Plan, Shared};
-use crate::clock::Trust;
+use crate::clock::{BootInstant, Trust};
 use crate::events;
 use crate::fleet::{HostName, HostRow, InstanceId};
 use crate::job::{Job, JobName};
@@ -15,6 +15,9 @@ use crate::store::{Disagreement, HostBeat, StoreError};
 
 /// From this difference between the host's clock and the database's on, somebody should know.
 const SKEW_MS: i64 = 1_000;
+
+/// How long what hosts disagree about is known, while no schedule changes.
+const ASK_AGAIN: Duration = Duration::from_secs(60);
 
 /// After how many beats of another daemon of the same name it is sure to live.
 const SURE_AFTER: u32 = 3;
@@ -25,6 +28,9 @@ pub(super) struct Said {
     skewed: bool,
     namesakes: Namesakes,
     duplicates: usize,
+    /// The schedules of the live daemons when it was last asked what they disagree about, and when.
+    digests: BTreeMap<InstanceId, String>,
+    asked_at: Option<BootInstant>,
     /// What hosts disagree about, by job.
     disagreements: BTreeMap<String, String>,
     /// Jobs that no live host may run, with what they ask for.
@@ -56,7 +62,7 @@ impl Namesakes {
 pub(super) async fn beat_on(shared: &Shared, said: &mut Said) {
     loop {
         let pause = match beat(shared, said).await {
-            Ok(()) => shared.options.heartbeat,
+            Ok(_) => shared.options.heartbeat,
             Err(error) => {
                 shared.health.failed(&error);
                 (shared.options.heartbeat / 4).min(Duration::from_secs(2))
@@ -66,8 +72,17 @@ pub(super) async fn beat_on(shared: &Shared, said: &mut Said) {
     }
 }
 
+/// What a beat heard.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heard {
+    /// The database's clock when it answered.
+    pub(super) at: DateTime<Utc>,
+    /// Whether no other daemon lives, draining ones included: their claims may be on their way.
+    pub(super) alone: bool,
+}
+
 /// One beat: says that this daemon lives, hears who else does, and reads the database's clock.
-pub(super) async fn beat(shared: &Shared, said: &mut Said) -> Result<(), StoreError> {
+pub(super) async fn beat(shared: &Shared, said: &mut Said) -> Result<Heard, StoreError> {
     let plan = shared.plan();
     // Read before the call: borrowed during it, the word could not be changed, and no signal obeyed.
     let draining = *shared.stop.borrow() != Stop::No;
@@ -78,7 +93,8 @@ pub(super) async fn beat(shared: &Shared, said: &mut Said) -> Result<(), StoreEr
             name: shared.site.host.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             labels: shared.site.labels.iter().map(|label| label.as_str().to_owned()).collect(),
-            schedule_digest: plan.digest.clone(),
+            // What the tables know, so that nobody looks for a difference before it is there.
+            schedule_digest: shared.registered.borrow().digest.clone(),
             clock_offset_ms: shared.clock.offset().map(|offset| offset.num_milliseconds()),
             draining,
             stale_after: shared.options.heartbeat * 3,
@@ -91,14 +107,16 @@ pub(super) async fn beat(shared: &Shared, said: &mut Said) -> Result<(), StoreEr
     }
     said.about_clock(shared);
     said.about_namesakes(shared, &fleet.live);
-    said.about_definitions(shared, &fleet.live).await?;
+    let heard = Heard { at: fleet.sample.at, alone: fleet.live.iter().all(|host| host.instance == shared.instance) };
+    let digests = fleet.live.iter().map(|host| (host.instance, host.schedule_digest.clone())).collect();
     let live = fleet.live.into_iter().filter(|host| !host.draining).map(peer).collect();
     shared.live.send_replace(live);
     said.about_placement(shared, &plan);
+    said.about_definitions(shared, digests).await;
     if shared.room.available_permits() > 0 {
         shared.crowd.has_room();
     }
-    Ok(())
+    Ok(heard)
 }
 
 impl Said {
@@ -120,9 +138,20 @@ impl Said {
     }
 
     /// Names each job that hosts disagree about, once for each way in which they do.
-    async fn about_definitions(&mut self, shared: &Shared, live: &[HostRow]) -> Result<(), StoreError> {
-        let differ = live.windows(2).any(|pair| pair[0].schedule_digest != pair[1].schedule_digest);
-        let found = if differ { shared.store.disagreements().await? } else { Vec::new() };
+    /// Asked for when some host's schedule has changed, and from time to time: it is for people only.
+    async fn about_definitions(&mut self, shared: &Shared, digests: BTreeMap<InstanceId, String>) {
+        let differ = digests.values().any(|digest| Some(digest) != digests.values().next());
+        let is_known = self.asked_at.is_some_and(|at| BootInstant::now().since(at) < ASK_AGAIN);
+        if differ && is_known && digests == self.digests {
+            return;
+        }
+        let found = if differ { shared.store.disagreements().await } else { Ok(Vec::new()) };
+        let found = match found {
+            Ok(found) => found,
+            Err(error) => return tracing::debug!("can't say which hosts disagree: {error}"),
+        };
+        self.asked_at = Some(BootInstant::now());
+        self.digests = digests;
         let found: BTreeMap<String, String> =
             found.into_iter().map(|found| (found.job.clone(), in_words(&found))).collect();
         for (job, hosts) in &found {
@@ -131,23 +160,20 @@ impl Said {
             }
         }
         self.disagreements = found;
-        Ok(())
     }
 
-    /// Names each job that no live host may run. One host of the fleet says it.
+    /// Names each job that no live host may run, once on each host, as what else concerns the fleet.
     fn about_placement(&mut self, shared: &Shared, plan: &Plan) {
         let live = shared.live();
         let is_stranded = |job: &&Arc<Job>| !live.iter().any(|peer| peer.site.may_run(job));
         let bound = plan.jobs().filter(|job| !job.placement.admits_all());
         let stranded: BTreeMap<_, _> =
             bound.filter(is_stranded).map(|job| (job.name.clone(), job.placement.to_string())).collect();
-        if shared.is_first() {
-            let is_new = |(name, _): &(&JobName, &String)| !self.stranded.contains_key(*name);
-            stranded.iter().filter(is_new).for_each(|(job, asks)| events::job_stranded(job, asks));
-            let is_placed = |name: &&JobName| !stranded.contains_key(*name) && plan.get(name).is_some();
-            self.stranded.keys().filter(is_placed).for_each(events::job_placed);
-            self.stranded = stranded;
-        }
+        let is_new = |(name, _): &(&JobName, &String)| !self.stranded.contains_key(*name);
+        stranded.iter().filter(is_new).for_each(|(job, asks)| events::job_stranded(job, asks));
+        let is_placed = |name: &&JobName| !stranded.contains_key(*name) && plan.get(name).is_some();
+        self.stranded.keys().filter(is_placed).for_each(events::job_placed);
+        self.stranded = stranded;
     }
 }
 

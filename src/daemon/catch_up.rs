@@ -5,22 +5,27 @@ mod decision;
 mod gaps;
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
 use tokio::sync::Notify;
 
 use super::Shared;
+use super::beat::Heard;
+use super::queue::PASSED_OVER;
+use crate::clock::BootInstant;
 use crate::events;
 use crate::job::{CatchUp, Job, JobName, OnCrash, Overlap};
-use crate::store::{CatchUpPlan, ProgressQuery, RangeKind, StoreError, TriggerRange};
+use crate::store::{CatchUpPlan, JobProgress, ProgressQuery, RangeKind, StoreError, TriggerRange, WaitingRun};
 use crate::trigger::MissedReason;
-use decision::{Stretch, decide};
+use decision::{Bounds, Settle, decide};
 
-/// How often all jobs are swept, whatever is known to be given up: that is known in memory only, and
-/// by a host that may be gone.
-const SWEEP_ALL: Duration = Duration::from_secs(600);
+/// The longest pause between two sweeps of all jobs, whatever is known to be given up: that is known in
+/// memory only, and by a host that may be gone.
+pub(super) const LONGEST_SWEEP_PAUSE: Duration = Duration::from_secs(750);
+
+/// How many jobs are asked about at once.
+const BATCH: usize = 100;
 
 /// How often the clock is looked at while it is not believed.
 const DOUBT_STEP: Duration = Duration::from_secs(1);
@@ -28,10 +33,6 @@ const DOUBT_STEP: Duration = Duration::from_secs(1);
 /// How long a sweep waits: what was given up just now is passed over by then, and a whole second of
 /// the schedule more.
 const SETTLING: Duration = Duration::from_secs(6);
-
-/// How long before its start a host that is alone knows that nobody claims: another one that began
-/// meanwhile claims only what is due after its own beat.
-const ALONE_SINCE: TimeDelta = TimeDelta::seconds(1);
 
 /// Jobs of which some trigger may have no row: written by whoever gives one up, taken by the sweep.
 #[derive(Debug, Default)]
@@ -62,80 +63,114 @@ impl Unsettled {
     }
 }
 
-/// Sweeps until it is dropped. Nothing that was due by `from` is claimed by this host.
+/// Sweeps until it is dropped.
 ///
 /// It waits until what was given up last is old enough to be settled, too: an outage is settled by one
-/// sweep, so that it brings one late run of a job and no more. A host that is alone at its start waits
-/// for nobody.
+/// sweep, so that it brings one late run of a job and no more. A daemon that is alone at its start
+/// settles at once what was over before its first beat.
 ///
 /// # Cancel safety
 /// Dropped, a plan may have been carried out without its events.
-pub(super) async fn sweep_on(shared: &Shared, from: DateTime<Utc>) {
-    if shared.is_alone() {
-        let jobs = shared.unsettled.take();
-        try_to_sweep(shared, jobs, Some(from - ALONE_SINCE)).await;
+pub(super) async fn sweep_on(shared: &Shared, heard: Heard) {
+    if heard.alone {
+        let jobs = shared.plan().jobs().map(|job| job.name.clone()).collect();
+        sweep(shared, &jobs, Settle::UpTo(heard.at - PASSED_OVER)).await;
     }
-    let mut all_after = SWEEP_ALL.mul_f64(0.75 + fastrand::f64() / 2.0);
+    let mut all_at = BootInstant::now() + pause_before_all();
     loop {
-        let mut jobs = tokio::select! {
-            jobs = shared.unsettled.wait() => jobs,
-            () = tokio::time::sleep(all_after) => shared.plan().jobs().map(|job| job.name.clone()).collect(),
+        let jobs = tokio::select! {
+            biased;
+            () = all_at.reached() => None,
+            jobs = shared.unsettled.wait() => Some(jobs),
         };
-        all_after = SWEEP_ALL.mul_f64(0.75 + fastrand::f64() / 2.0);
         shared.health.wait_until_reachable().await;
-        jobs.append(&mut shared.unsettled.take());
         // What is given up from here on is too young for this sweep, and has the next one.
         tokio::time::sleep(SETTLING).await;
-        try_to_sweep(shared, jobs, None).await;
+        if let Some(jobs) = jobs {
+            sweep(shared, &jobs, Settle::GivenUp).await;
+        } else {
+            let all = shared.plan().jobs().map(|job| job.name.clone()).collect();
+            sweep(shared, &all, Settle::Neglected).await;
+            all_at = BootInstant::now() + pause_before_all();
+        }
     }
 }
 
-/// Sweeps, and keeps what failed for the next time.
-async fn try_to_sweep(shared: &Shared, jobs: BTreeSet<JobName>, until: Option<DateTime<Utc>>) {
+fn pause_before_all() -> Duration {
+    LONGEST_SWEEP_PAUSE.mul_f64(0.6 + fastrand::f64() * 0.4)
+}
+
+/// Sweeps some jobs, a few at a time; what failed is kept for the next sweep.
+async fn sweep(shared: &Shared, names: &BTreeSet<JobName>, settle: Settle) {
     while shared.clock.is_doubted() {
         tokio::time::sleep(DOUBT_STEP).await;
     }
-    if let Err(error) = sweep(shared, &jobs, until).await {
-        shared.health.failed(&error);
-        shared.unsettled.add(jobs);
+    let plan = shared.registered.borrow().clone();
+    // Triggers of each host are settled by that host, the others by a host that may run them while
+    // there is one.
+    let live = shared.live();
+    let settles = |job: &&Arc<Job>| {
+        shared.site.settles(job)
+            && (shared.site.may_run(job) || !live.iter().any(|peer| peer.site.may_run(job)))
+    };
+    let jobs: Vec<_> = names.iter().filter_map(|name| plan.get(name)).filter(settles).cloned().collect();
+    for batch in jobs.chunks(BATCH) {
+        if let Err(error) = sweep_batch(shared, batch, settle).await {
+            shared.health.failed(&error);
+            shared.unsettled.add(batch.iter().map(|job| job.name.clone()));
+        }
     }
 }
 
-/// Settles what was due by `until`, or what nobody can be claiming any more.
-async fn sweep(shared: &Shared, names: &BTreeSet<JobName>, until: Option<DateTime<Utc>>) -> Result<(), StoreError> {
-    let plan = shared.plan();
-    let now = shared.clock.now();
-    let stretch = |job: &Job| until.map_or_else(|| Stretch::of(job, now), |until| Stretch::up_to(job, now, until));
-    // Triggers of each host are settled by that host.
-    let jobs = names.iter().filter_map(|name| plan.get(name)).filter(|job| shared.site.settles(job));
-    let query = |job: &std::sync::Arc<Job>| ProgressQuery {
-        job: job.name.clone(),
-        target: shared.site.target(job),
-        since: stretch(job).rows_since,
-    };
-    let queries: Vec<_> = jobs.map(query).collect();
-    for progress in shared.store.progress(&queries).await? {
-        let Some(job) = plan.get(&progress.job).cloned() else { continue };
-        let (site, stretch) = (shared.site.clone(), stretch(&job));
-        // Odd schedules take a while to count: not on a thread that others need.
-        let deciding = tokio::task::spawn_blocking(move || decide(&job, &site, &progress, stretch));
-        // A panic was said already, and the next sweep tries again.
-        let Ok(Some(mut decided)) = deciding.await else { continue };
-        if let Some(job) = plan.get(&decided.job) {
-            at_most_one_late(shared, job, &mut decided).await?;
-        }
-        if shared.store.catch_up(&decided).await? {
-            for range in &decided.ranges {
-                say_range(&decided.job, range);
-            }
-            shared.look_for_waiting.notify_one();
-        } else {
+async fn sweep_batch(shared: &Shared, jobs: &[Arc<Job>], settle: Settle) -> Result<(), StoreError> {
+    let query = |job: &Arc<Job>| ProgressQuery { job: job.name.clone(), target: shared.site.target(job) };
+    let mut waiting = None;
+    let mut outcome = Ok(());
+    for progress in shared.store.progress(&jobs.iter().map(query).collect::<Vec<_>>()).await? {
+        let Some(job) = jobs.iter().find(|job| job.name == progress.job) else { continue };
+        match sweep_job(shared, job, progress, settle, &mut waiting).await {
+            Ok(true) => {}
             // Some trigger was claimed meanwhile, or another host was first: it will see.
-            shared.unsettled.add([decided.job]);
+            Ok(false) => shared.unsettled.add([job.name.clone()]),
+            Err(error) => {
+                shared.unsettled.add([job.name.clone()]);
+                let is_second = outcome.is_err();
+                outcome = Err(error);
+                if is_second {
+                    return outcome;
+                }
+            }
         }
     }
-    shared.health.answered();
-    Ok(())
+    if outcome.is_ok() {
+        shared.health.answered();
+    }
+    outcome
+}
+
+/// Settles one job. False: something moved, and it is to be looked at again.
+async fn sweep_job(
+    shared: &Shared,
+    job: &Arc<Job>,
+    progress: JobProgress,
+    settle: Settle,
+    waiting: &mut Option<Vec<WaitingRun>>,
+) -> Result<bool, StoreError> {
+    let (job, site) = (job.clone(), shared.site.clone());
+    let bounds = Bounds::of(&job, shared.clock.now(), settle);
+    // Odd schedules take a while to count: not on a thread that others need.
+    let deciding = tokio::task::spawn_blocking(move || (decide(&job, &site, &progress, bounds), job));
+    // A panic was said already, and the next sweep tries again.
+    let Ok((Some(mut decided), job)) = deciding.await else { return Ok(true) };
+    at_most_one_late(shared, &job, &mut decided, waiting).await?;
+    if !shared.store.catch_up(&decided).await? {
+        return Ok(false);
+    }
+    decided.ranges.iter().for_each(|range| say_range(&decided.job, range));
+    if !decided.late.is_empty() {
+        shared.look_for_waiting.notify_one();
+    }
+    Ok(true)
 }
 
 fn say_range(job: &JobName, range: &TriggerRange) {
@@ -148,12 +183,20 @@ fn say_range(job: &JobName, range: &TriggerRange) {
 }
 
 /// A job that skips doesn't get a second late run while one still waits: they would run one after
-/// the other.
-async fn at_most_one_late(shared: &Shared, job: &Job, decided: &mut CatchUpPlan) -> Result<(), StoreError> {
+/// the other. `waiting` is what waits, once it was asked for.
+async fn at_most_one_late(
+    shared: &Shared,
+    job: &Job,
+    decided: &mut CatchUpPlan,
+    waiting: &mut Option<Vec<WaitingRun>>,
+) -> Result<(), StoreError> {
     if job.overlap != Overlap::Skip || job.catch_up != CatchUp::Latest || decided.late.is_empty() {
         return Ok(());
     }
-    let waiting = shared.store.waiting(&shared.site.host).await?;
+    let waiting = match waiting {
+        Some(waiting) => waiting,
+        None => waiting.insert(shared.store.waiting(&shared.site.host).await?),
+    };
     if waiting.iter().any(|waiting| waiting.trigger.job == job.name && waiting.trigger.target == decided.target) {
         let single = |at| TriggerRange {
             kind: RangeKind::Missed,

@@ -51,6 +51,7 @@ use crate::lease::Keeper;
 use crate::run::{Exhaustion, Runner, Stop};
 use crate::shim::{Spawner, User};
 use crate::store::{SharedStore, StoreError};
+use beat::Heard;
 use catch_up::Unsettled;
 use claims::ClaimGates;
 use crowd::Crowd;
@@ -121,6 +122,9 @@ struct Shared {
     unsettled: Unsettled,
     /// Written by reloads; read by all.
     plan: watch::Sender<Arc<Plan>>,
+    /// The plan that the tables know of. Written when it is registered; read by catch-up, which would
+    /// take an edited job for one that was neglected.
+    registered: watch::Sender<Arc<Plan>>,
     /// Written by `beat`; read where ranks are computed.
     live: watch::Sender<Vec<Peer>>,
     /// Written by `tick`; read for the state in the log.
@@ -182,7 +186,8 @@ impl Daemon {
             health: Health::new(),
             gates: ClaimGates::default(),
             unsettled: Unsettled::default(),
-            plan: watch::Sender::new(plan),
+            plan: watch::Sender::new(plan.clone()),
+            registered: watch::Sender::new(plan),
             live: watch::Sender::new(Vec::new()),
             queued: watch::Sender::new(0),
             stop,
@@ -212,19 +217,19 @@ impl Daemon {
     ) -> Result<(), DaemonError> {
         let shared = self.shared.clone();
         let mut said = beat::Said::default();
-        tokio::select! {
-            begun = shared.begin(&mut said) => begun?,
-            () = shared.health.remind_on() => {}
+        let heard = tokio::select! {
+            heard = shared.begin(&mut said) => heard?,
+            never = shared.health.remind_on() => never,
             () = shared.obey_until_stop(&mut orders) => {
                 events::daemon_stopped(0);
                 return Ok(());
             }
-        }
+        };
         let from = shared.clock.now();
         shared.unsettled.add(shared.plan().jobs().map(|job| job.name.clone()));
         shared.tasks.spawn(waiting::take_on(shared.clone()));
         let (gone_by, outcome) = tokio::select! {
-            gone_by = shared.work(&mut said, &mut plans, &mut orders, from) => (gone_by, Ok(())),
+            gone_by = shared.work(&mut said, &mut plans, &mut orders, from, heard) => (gone_by, Ok(())),
             what = self.broken() => (shared.give_up().await, Err(DaemonError::Spawner(std::io::Error::other(what)))),
         };
         if let Err(error) = tokio::time::timeout_at(gone_by, shared.store.leave(shared.instance)).await {
@@ -253,6 +258,7 @@ impl Shared {
         plans: &mut tokio::sync::mpsc::Receiver<Arc<Plan>>,
         orders: &mut tokio::sync::mpsc::Receiver<Order>,
         from: DateTime<Utc>,
+        heard: Heard,
     ) -> Instant {
         let until_stopped = async {
             tokio::join!(tick::tick_on(self, from), self.obey_until_stop(orders));
@@ -262,7 +268,7 @@ impl Shared {
             tokio::join!(
                 beat::beat_on(self, said),
                 recovery::recover_on(self, self.options.heartbeat),
-                catch_up::sweep_on(self, from),
+                catch_up::sweep_on(self, heard),
                 pruning::prune_on(self),
                 self.reload_on(plans),
                 self.health.remind_on(),
@@ -288,11 +294,6 @@ impl Shared {
         live
     }
 
-    /// Whether no other daemon lives, as far as this one knows.
-    fn is_alone(&self) -> bool {
-        self.live().len() == 1
-    }
-
     /// Whether of all live daemons this one has the smallest id: it does what one of them is to do. If
     /// two believe so for a moment, both do, which must do no harm.
     fn is_first(&self) -> bool {
@@ -301,28 +302,29 @@ impl Shared {
 
     /// Reaches the database, brings the tables to this version, and makes this daemon and its jobs
     /// known. Tries until it can.
-    async fn begin(&self, said: &mut beat::Said) -> Result<(), StoreError> {
+    async fn begin(&self, said: &mut beat::Said) -> Result<Heard, StoreError> {
         let mut pause = Duration::from_millis(100);
-        loop {
+        let heard = loop {
             match self.try_to_begin(said).await {
-                Ok(()) => break,
+                Ok(heard) => break heard,
                 Err(error) if error.is_transient() => self.health.failed(&error),
                 Err(error) => return Err(error),
             }
             tokio::time::sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
             pause = (pause * 2).min(LONGEST_START_PAUSE);
-        }
+        };
         let plan = self.plan();
         events::daemon_started(env!("CARGO_PKG_VERSION"), plan.len(), &self.options.database, &plan.digest);
-        Ok(())
+        Ok(heard)
     }
 
-    async fn try_to_begin(&self, said: &mut beat::Said) -> Result<(), StoreError> {
+    async fn try_to_begin(&self, said: &mut beat::Said) -> Result<Heard, StoreError> {
         if self.options.migrate {
             self.store.migrate().await?;
         }
         self.store.check_schema().await?;
-        self.store.register(self.instance, &self.plan().seen(&self.site)).await?;
+        let plan = self.plan();
+        self.store.register(self.instance, &plan.seen(&self.site, &plan)).await?;
         beat::beat(self, said).await
     }
 
@@ -330,13 +332,17 @@ impl Shared {
     async fn reload_on(&self, plans: &mut tokio::sync::mpsc::Receiver<Arc<Plan>>) {
         while let Some(plan) = plans.recv().await {
             events::daemon_reloaded(plan.len(), &plan.digest);
-            self.plan.send_replace(plan.clone());
+            let before = self.plan.send_replace(plan.clone());
+            let seen = plan.seen(&self.site, &before);
             let mut pause = Duration::from_millis(100);
-            while let Err(error) = self.store.register(self.instance, &plan.seen(&self.site)).await {
+            while let Err(error) = self.store.register(self.instance, &seen).await {
                 self.health.failed(&error);
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(LONGEST_START_PAUSE);
             }
+            self.registered.send_replace(plan.clone());
+            // What was about to be claimed when the job was edited has to be accounted for.
+            self.unsettled.add(plan.edited(&before));
         }
         std::future::pending().await
     }

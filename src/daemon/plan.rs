@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::catch_up::reruns;
+use super::catch_up::{LONGEST_SWEEP_PAUSE, reruns};
 use super::site::Site;
 use crate::job::{Job, JobName};
 use crate::store::{Follower, JobSeen};
@@ -76,15 +76,29 @@ impl Plan {
         self.followers.get(&job.name).into_iter().flatten().map(follower).collect()
     }
 
-    /// What the tables are told of the jobs.
-    pub(super) fn seen(&self, site: &Site) -> Vec<JobSeen> {
+    /// What the tables are told of the jobs. What was due later by the plan `before` may still be on its
+    /// way when a job is edited.
+    pub(super) fn seen(&self, site: &Site, before: &Self) -> Vec<JobSeen> {
         let seen = |planned: &Planned| JobSeen {
             job: planned.job.name.clone(),
             digest: planned.digest.clone(),
             target: site.target(&planned.job),
-            start_delay: planned.job.start_delay,
+            serves: site.settles(&planned.job),
+            start_delay: planned.job.start_delay.max(before.start_delay(&planned.job.name)),
         };
         self.jobs.values().map(seen).collect()
+    }
+
+    /// The jobs that are not the same in the plan `before`.
+    pub(super) fn edited(&self, before: &Self) -> Vec<JobName> {
+        let is_same = |planned: &&Planned| {
+            before.jobs.get(&planned.job.name).is_some_and(|known| known.digest == planned.digest)
+        };
+        self.jobs.values().filter(|planned| !is_same(planned)).map(|planned| planned.job.name.clone()).collect()
+    }
+
+    fn start_delay(&self, job: &JobName) -> Duration {
+        self.jobs.get(job).map_or(Duration::ZERO, |planned| planned.job.start_delay)
     }
 
     /// How old a trigger may be at most and still be claimed.
@@ -92,7 +106,10 @@ impl Plan {
         let of = |planned: &Planned| {
             planned.job.catch_up_max_age.max(planned.job.start_deadline) + planned.job.start_delay
         };
-        self.jobs.values().map(of).max().unwrap_or_default() + Duration::from_secs(60)
+        let oldest = self.jobs.values().map(of).max().unwrap_or_default();
+        // What a pause or an outage took is accounted for by the next sweep of all jobs, which waits
+        // while the clock is not believed.
+        oldest + LONGEST_SWEEP_PAUSE + self.longest_ttl(Duration::from_secs(60))
     }
 
     /// The longest time that any lock of this schedule may live without its holder.

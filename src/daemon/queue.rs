@@ -64,22 +64,28 @@ impl Queue {
         self.heap.len()
     }
 
-    /// Takes out everything that is due by `now`. Bounded, however long ago the last look was: a job
-    /// that was passed over goes on with what is due later than `now`, so that nothing comes in a burst.
+    /// Takes out everything that is due by `now`. Bounded, however long ago the last look was: of a job
+    /// that was passed over only the newest trigger is due, and only if it is young enough, so that
+    /// nothing comes in a burst.
     pub(super) fn take_due(&mut self, now: DateTime<Utc>) -> Found {
         let mut found = Found::default();
         while let Some(Reverse(entry)) = self.heap.peek()
             && entry.due <= now
         {
             let Some(Reverse(Entry { due, at, job })) = self.heap.pop() else { break };
-            let is_passed_over = now - due > PASSED_OVER;
-            let after = if is_passed_over { now } else { due };
-            self.heap.extend(Entry::first_due_after(job.clone(), after).map(Reverse));
-            if is_passed_over {
-                found.passed_over.push(job);
-            } else {
-                found.due.push(Due { job, at });
+            let mut newest = Some(at);
+            let mut next = Entry::first_due_after(job.clone(), due);
+            if now - due > PASSED_OVER {
+                newest = None;
+                next = Entry::first_due_after(job.clone(), now - PASSED_OVER);
+                while let Some(entry) = next.take_if(|entry| entry.due <= now) {
+                    newest = Some(entry.at);
+                    next = Entry::first_due_after(job.clone(), entry.due);
+                }
+                found.passed_over.push(job.clone());
             }
+            found.due.extend(newest.map(|at| Due { job, at }));
+            self.heap.extend(next.map(Reverse));
         }
         found
     }

@@ -75,8 +75,8 @@ pub fn run_claimed_elsewhere(trigger: &Trigger, other: RunId, by: Option<&str>) 
 }
 
 /// The process is there.
-pub fn run_started(label: RunLabel<'_>, late: Duration, kind: &str) {
-    run_event!(info, "run.started", label, { late_ms = ms(late), trigger = kind, }, "{} started", label.trigger.job);
+pub fn run_started(label: RunLabel<'_>, late: Option<Duration>, kind: &str) {
+    run_event!(info, "run.started", label, { late_ms = late.map(ms), trigger = kind, }, "{} started", label.trigger.job);
 }
 
 /// One line of output. `text` holds no control characters.

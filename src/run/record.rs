@@ -6,7 +6,7 @@ use super::supervise::{Assignment, Runner, Stop, Supervised};
 use crate::clock::BootInstant;
 use crate::events::{self, RunLabel};
 use crate::store::{Ending, Finished, Follower, LockAtEnd, RunKey, StoreError};
-use crate::trigger::RunState;
+use crate::trigger::{RunId, RunState};
 
 /// The pauses between attempts.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -60,7 +60,10 @@ impl Runner {
         held_since: BootInstant,
     ) {
         let label = assignment.label(Some(key.token));
-        match self.persist(key, Write::Finish(ending, &assignment.followers)).await {
+        // Named now, for ids sort by time; once, for the end may be written twice.
+        let named = assignment.followers.iter().map(|follower| Follower { run: RunId::generate(), ..follower.clone() });
+        let followers: Vec<_> = named.collect();
+        match self.persist(key, Write::Finish(ending, &followers)).await {
             Ok(written) => say_recorded(label, ending, &written, BootInstant::now().since(held_since)),
             Err(error) => events::run_unrecorded(label, &error),
         }

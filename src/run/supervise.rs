@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use tokio::sync::watch;
@@ -99,6 +100,13 @@ pub struct Runner {
 }
 
 impl Assignment {
+    /// How late a run of the schedule starts. A job that starts later than its instant is not late by
+    /// that, and what follows another run has no time of its own.
+    fn lateness(&self, started_at: DateTime<Utc>) -> Option<Duration> {
+        let since = (started_at - self.trigger.scheduled_at).to_std().unwrap_or_default();
+        (self.kind != TriggerKind::After).then(|| since.saturating_sub(self.job.start_delay))
+    }
+
     pub(super) fn label(&self, token: Option<FencingToken>) -> RunLabel<'_> {
         RunLabel { trigger: &self.trigger, run: self.run, attempt: self.attempt, lock: &self.resource, token }
     }
@@ -140,9 +148,7 @@ impl Runner {
         match self.spawner.spawn(request, self.start_given_up(deadline)).await {
             Ok(mut child) => {
                 self.exhaustion.started();
-                let late = (started_at - assignment.trigger.scheduled_at).to_std().unwrap_or_default();
-                // A job that starts later than its instant is not late by that.
-                let late = late.saturating_sub(assignment.job.start_delay);
+                let late = assignment.lateness(started_at);
                 events::run_started(assignment.label(Some(token)), late, assignment.kind.as_str());
                 let pump = child.take_output().map(|output| Pump::start(output, assignment, token));
                 let running = Running::new(self, assignment, &key, child, held.lease.watch());

@@ -66,8 +66,8 @@ fn after_a_year_without_a_daemon_a_job_of_every_minute_is_back_at_once() {
         eventually(format!("the late runs of {job} have ended"), PATIENCE, || ended() == late);
     }
     let tick = database.wait_for_run("tick", "runs in time", |run| run.scheduled_at > started && run.is_final());
-    let on_time = tick.scheduled_at - started;
-    assert!(on_time <= TimeDelta::milliseconds(2_000), "the first run was for {on_time} after the start");
+    let first = tick.scheduled_at - started;
+    assert!(first <= TimeDelta::seconds(1), "the first run is for {first} after the start");
     fleet.drain(PATIENCE);
 
     for (job, late) in [("latest", 1), ("all", 3)] {
@@ -81,8 +81,6 @@ fn after_a_year_without_a_daemon_a_job_of_every_minute_is_back_at_once() {
         assert_eq!(range.to, first.scheduled_at - TimeDelta::minutes(1));
         assert_eq!(range.count, (range.to - range.from).num_minutes() + 1, "{range:#?}");
         assert!(range.count > 365 * 24 * 60 - 10, "{range:#?}");
-        let settled = runs.iter().filter_map(|run| run.claimed_at).map(|at| at - started).min().unwrap();
-        println!("{job}: the first late run was claimed {settled} after the start");
     }
 }
 

@@ -82,6 +82,8 @@ pub struct LockRow {
 /// A row of `trigger_ranges`.
 #[derive(Clone, Debug)]
 pub struct MissedRange {
+    /// For whom: empty, or a host.
+    pub target: String,
     /// What took them: `missed`, `paused` or `blackout`.
     pub kind: String,
     /// The first instant.
@@ -185,6 +187,7 @@ impl Database {
     pub fn missed_ranges(&self, job: &str) -> Vec<MissedRange> {
         let rows = self.rows("trigger_ranges").into_iter().filter(|row| row["job"] == job);
         let range = |row: Value| MissedRange {
+            target: row["target"].as_str().expect("not null").to_owned(),
             kind: row["kind"].as_str().expect("not null").to_owned(),
             from: instant(&row["range_from"]).expect("not null"),
             to: instant(&row["range_to"]).expect("not null"),

@@ -12,68 +12,85 @@ use crate::job::{CatchUp, Job};
 use crate::store::{CatchUpPlan, JobProgress, LateRun, Pause, RangeKind, TriggerRange};
 use crate::trigger::{MissedReason, RunId};
 
-/// How far back each trigger's row is looked up at least: a sweep that comes later than the job's
-/// `catch_up_max_age` still counts right.
-const LEAST_LOOK: TimeDelta = TimeDelta::minutes(15);
-
 /// A watermark that lies further ahead than this was written by a clock that was wrong.
 const AHEAD: TimeDelta = TimeDelta::minutes(1);
 
+/// A late run that could wait for less than this, before the next trigger is due, is not worth it.
+const LEAST_WAIT: TimeDelta = TimeDelta::seconds(1);
+
+/// From so many rows behind it on, or this far back, a watermark is moved although nothing is missing: so
+/// that every sweep sees all rows since.
+const MANY_ROWS: usize = 32;
+const LONG_AGO: TimeDelta = TimeDelta::hours(6);
+
+/// Why a job is looked at.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Settle {
+    /// Some host has given a trigger up, so no other one holds it for long.
+    GivenUp,
+    /// It is time to look: hosts may hold triggers for which they have no room yet.
+    Neglected,
+    /// Nobody claims anything that was due by then.
+    UpTo(DateTime<Utc>),
+}
+
 /// Which of a job's triggers a sweep is about.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stretch {
+pub(super) struct Bounds {
     /// How far back the job catches up; what is older is missed.
     since: DateTime<Utc>,
-    /// How far back rows are looked up.
-    pub(super) rows_since: DateTime<Utc>,
     /// What is later may still be on its way through some host's claim.
     through: DateTime<Utc>,
     now: DateTime<Utc>,
 }
 
-impl Stretch {
-    /// What is settled while other hosts may be claiming.
-    pub(super) fn of(job: &Job, now: DateTime<Utc>) -> Self {
-        Self::up_to(job, now, now - PASSED_OVER)
-    }
-
-    /// What is settled when nobody claims anything that was due by `until`.
-    pub(super) fn up_to(job: &Job, now: DateTime<Utc>, until: DateTime<Utc>) -> Self {
-        let max_age = TimeDelta::from_std(job.catch_up_max_age).unwrap_or(TimeDelta::MAX);
+impl Bounds {
+    pub(super) fn of(job: &Job, now: DateTime<Utc>, settle: Settle) -> Self {
+        let length = |duration| TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX);
         let back = |by: TimeDelta| now.checked_sub_signed(by).unwrap_or(DateTime::UNIX_EPOCH);
-        let through = (until - start_delay(job)).trunc_subsecs(0);
-        Self { since: back(max_age), rows_since: back(max_age.max(LEAST_LOOK)), through, now }
+        let due_by = match settle {
+            Settle::GivenUp => back(PASSED_OVER),
+            Settle::Neglected => back(PASSED_OVER + length(job.start_deadline)),
+            Settle::UpTo(until) => until,
+        };
+        let delay = start_delay(job);
+        let since = back(length(job.catch_up_max_age).checked_add(&delay).unwrap_or(TimeDelta::MAX));
+        Self { since, through: (due_by - delay).trunc_subsecs(0), now }
     }
 }
 
 /// What to do about the triggers of a job that have no row: those in `(watermark, through]`.
-/// `None`: there are none.
+/// `None`: nothing.
 ///
 /// An older trigger never runs after a newer one, unless the job catches up on all. A host that may
-/// not run the job settles only what is too old for any host.
-pub(super) fn decide(job: &Job, site: &Site, progress: &JobProgress, stretch: Stretch) -> Option<CatchUpPlan> {
-    let mut deciding = Deciding { job, site, progress, stretch, ranges: Vec::new(), is_paused: false };
-    if progress.caught_up_through - stretch.now > AHEAD {
-        return Some(deciding.plan(stretch.through, Vec::new()));
+/// not run the job, as no live one may, settles only what is too old for any.
+pub(super) fn decide(job: &Job, site: &Site, progress: &JobProgress, bounds: Bounds) -> Option<CatchUpPlan> {
+    let watermark = progress.caught_up_through;
+    let mut deciding = Deciding { job, site, progress, bounds, ranges: Vec::new(), is_paused: false };
+    if watermark - bounds.now > AHEAD {
+        return Some(deciding.plan(bounds.through, Vec::new()));
     }
+    let mut through = if site.may_run(job) { bounds.through } else { bounds.through.min(bounds.since) };
     let mut settled = progress.settled_through;
-    let mut through = if site.may_run(job) { stretch.through } else { stretch.through.min(stretch.since) };
-    match &progress.pause {
-        Some(Pause { from, until: Some(until) }) if *until <= stretch.now => {
-            deciding.account_for_pause(settled, *from, (*until).min(through));
-            settled = settled.max(*until);
-        }
+    let ended = progress.pause.and_then(|pause| Some((pause.from, pause.until.filter(|until| *until <= bounds.now)?)));
+    if let (Some(pause), None) = (progress.pause, ended) {
         // What a pause takes is accounted for when it is over, and nothing runs late in it.
-        Some(pause) => {
-            through = through.min(pause.from);
-            deciding.is_paused = true;
-        }
-        None => {}
+        through = through.min(pause.from);
+        deciding.is_paused = true;
     }
-    deciding.account_for_blackouts(settled, through);
+    through = deciding.account_for_blackouts(settled, through);
+    if let Some((from, until)) = ended {
+        deciding.account_for_pause(settled, from, until.min(through));
+        settled = settled.max(until);
+    }
+    settled = deciding.account_for_edit(settled, through);
     let late = deciding.decide_about_gaps(settled, through);
-    let is_nothing = deciding.ranges.is_empty() && late.is_empty();
-    (!is_nothing && through > progress.caught_up_through).then(|| deciding.plan(through, late))
+    let moves = !deciding.ranges.is_empty()
+        || !late.is_empty()
+        || ended.is_some_and(|(_, until)| until <= through)
+        || progress.with_row.len() >= MANY_ROWS
+        || through - watermark > LONG_AGO;
+    (moves && through > watermark).then(|| deciding.plan(through, late))
 }
 
 /// A decision under way.
@@ -81,7 +98,7 @@ struct Deciding<'a> {
     job: &'a Job,
     site: &'a Site,
     progress: &'a JobProgress,
-    stretch: Stretch,
+    bounds: Bounds,
     ranges: Vec<TriggerRange>,
     is_paused: bool,
 }
@@ -89,25 +106,36 @@ struct Deciding<'a> {
 impl Deciding<'_> {
     /// What came in a pause is paused; what was missing before it is not caught up after it.
     fn account_for_pause(&mut self, settled: DateTime<Utc>, from: DateTime<Utc>, until: DateTime<Utc>) {
-        for (after, through, kind) in
-            [(settled, from.min(until), RangeKind::Missed), (from.max(settled), until, RangeKind::Paused)]
-        {
-            let found = gaps(&self.job.schedule, self.without_rows(after), through, &self.progress.with_row, 1);
-            self.ranges.extend(found.and_then(|gaps| range(&gaps, 0, kind, MissedReason::Paused)));
-        }
+        self.account(settled, from.min(until), RangeKind::Missed, MissedReason::Paused);
+        self.account(from.max(settled), until, RangeKind::Paused, MissedReason::Paused);
     }
 
-    fn account_for_blackouts(&mut self, settled: DateTime<Utc>, through: DateTime<Utc>) {
-        let taken = self.job.schedule.passed(settled, through.max(settled)).blacked_out;
+    /// A job that was edited doesn't catch up on what lay before: it is missed, if it ever was due.
+    fn account_for_edit(&mut self, settled: DateTime<Utc>, through: DateTime<Utc>) -> DateTime<Utc> {
+        let Some(edited_at) = self.progress.edited_at.map(|at| at.min(through)) else { return settled };
+        self.account(settled, edited_at, RangeKind::Missed, MissedReason::Edited);
+        settled.max(edited_at)
+    }
+
+    fn account(&mut self, after: DateTime<Utc>, through: DateTime<Utc>, kind: RangeKind, reason: MissedReason) {
+        let found = gaps(&self.job.schedule, after, through, &self.progress.with_row, 1);
+        self.ranges.extend(found.and_then(|gaps| range(&gaps, 0, kind, reason)));
+    }
+
+    /// Blackouts that are over, as the first trigger after them tells. Gives up to where triggers are
+    /// accounted for now: what a blackout takes that goes on is one row when it is over.
+    fn account_for_blackouts(&mut self, settled: DateTime<Utc>, through: DateTime<Utc>) -> DateTime<Utc> {
+        let passed = self.job.schedule.passed(settled, through.max(settled));
+        let Some(dark) = passed.blacked_out else { return through };
+        let last_live = passed.live.map_or(settled, |live| live.last);
+        let goes_on = || self.job.schedule.next_after(dark.last).is_some();
+        if dark.last > last_live && goes_on() {
+            let through = last_live.max(settled);
+            return if through > settled { self.account_for_blackouts(settled, through) } else { through };
+        }
         let (kind, reason) = (RangeKind::Blackout, MissedReason::Blackout);
-        let as_range = |span: crate::job::schedule::Span| TriggerRange {
-            kind,
-            from: span.first,
-            to: span.last,
-            count: span.count,
-            reason,
-        };
-        self.ranges.extend(taken.map(as_range));
+        self.ranges.push(TriggerRange { kind, from: dark.first, to: dark.last, count: dark.count, reason });
+        through
     }
 
     /// What is run late, oldest first; the others become one range.
@@ -117,12 +145,11 @@ impl Deciding<'_> {
             CatchUp::Latest => 1,
             CatchUp::All { max_runs, .. } => usize::try_from(max_runs).unwrap_or(usize::MAX),
         };
-        let from = self.without_rows(settled);
-        let Some(found) = gaps(&self.job.schedule, from, through, &self.progress.with_row, most.saturating_add(1))
-        else {
+        let with_row = &self.progress.with_row;
+        let Some(found) = gaps(&self.job.schedule, settled, through, with_row, most.saturating_add(1)) else {
             return Vec::new();
         };
-        let young: Vec<_> = found.newest.iter().copied().filter(|at| *at > self.stretch.since).collect();
+        let young: Vec<_> = found.newest.iter().copied().filter(|at| *at > self.bounds.since).collect();
         let late: Vec<_> = young.iter().copied().rev().take(most).filter(|at| self.may_be_late(*at)).collect();
         let reason = match self.job.catch_up {
             _ if !self.site.may_run(self.job) => MissedReason::NoHost,
@@ -137,25 +164,23 @@ impl Deciding<'_> {
         late.into_iter().rev().collect()
     }
 
-    /// From where on triggers without a row are looked for: the history before it is all there.
-    fn without_rows(&self, settled: DateTime<Utc>) -> DateTime<Utc> {
-        self.progress.newest_before.map_or(settled, |newest| newest.max(settled))
-    }
-
     /// Whether a trigger may run late although there are newer ones: `latest` never runs an older one
     /// after a newer one, whatever has become of that.
     fn may_be_late(&self, at: DateTime<Utc>) -> bool {
-        let now = self.stretch.now - start_delay(self.job);
+        let has_newer = || {
+            let mut rows = self.progress.with_row.iter().rev();
+            // A clock that was ahead has left rows for a time to come.
+            rows.find(|row| **row <= self.bounds.now).is_some_and(|newest| *newest > at)
+        };
         self.site.may_run(self.job)
             && !self.is_paused
             && (matches!(self.job.catch_up, CatchUp::All { .. })
-                || self.progress.with_row.last().is_none_or(|newest| *newest < at)
-                    && self.job.schedule.next_after(at).is_none_or(|next| next > now))
+                || !has_newer() && until_next(self.job, at, self.bounds.now).is_none_or(|left| left > LEAST_WAIT))
     }
 
     fn plan(self, through: DateTime<Utc>, late: Vec<DateTime<Utc>>) -> CatchUpPlan {
-        let Self { job, site, progress, stretch, ranges, .. } = self;
-        let rows_since = progress.caught_up_through.max(stretch.rows_since).min(through);
+        let Self { job, site, progress, bounds, ranges, .. } = self;
+        let rows_since = progress.settled_through.min(through);
         let is_seen = |at: &&DateTime<Utc>| **at > rows_since && **at <= through;
         CatchUpPlan {
             job: job.name.clone(),
@@ -165,16 +190,26 @@ impl Deciding<'_> {
             rows_seen: u64::try_from(progress.with_row.iter().filter(is_seen).count()).unwrap_or(u64::MAX),
             rows_since,
             ranges,
-            late: (0_u32..).zip(late).map(|(place, at)| late_run(job, site, place, at)).collect(),
+            only_newest: job.catch_up == CatchUp::Latest,
+            late: (0_u32..).zip(late).map(|(place, at)| late_run(job, site, bounds.now, place, at)).collect(),
         }
     }
 }
 
-/// Late runs start one after the other; the last of many waits as long as those before it may take.
-fn late_run(job: &Job, site: &Site, place: u32, scheduled_at: DateTime<Utc>) -> LateRun {
+/// How long until the trigger after this one is due.
+fn until_next(job: &Job, at: DateTime<Utc>, now: DateTime<Utc>) -> Option<TimeDelta> {
+    job.schedule.next_after(at).map(|next| next + start_delay(job) - now)
+}
+
+/// The newest waits no longer than until the next trigger is due, which it must not follow. Of many, the
+/// last waits as long as those before it may take.
+fn late_run(job: &Job, site: &Site, now: DateTime<Utc>, place: u32, scheduled_at: DateTime<Utc>) -> LateRun {
     let (not_before, waits) = match job.catch_up {
         CatchUp::All { spacing, .. } => (spacing * place, job.start_deadline.max(job.catch_up_max_age)),
-        CatchUp::Latest | CatchUp::None => (Duration::ZERO, job.start_deadline),
+        CatchUp::Latest | CatchUp::None => {
+            let left = until_next(job, scheduled_at, now).map(|left| left.to_std().unwrap_or_default());
+            (Duration::ZERO, left.map_or(job.start_deadline, |left| left.min(job.start_deadline)))
+        }
     };
     LateRun {
         run: RunId::generate(),
