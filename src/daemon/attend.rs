@@ -49,8 +49,7 @@ impl Shared {
         if due.job.placement.run_on == RunOn::Every {
             return Duration::ZERO;
         }
-        let rivals: Vec<_> =
-            live.iter().filter(|peer| peer.site.may_run(&due.job)).map(|peer| peer.instance).collect();
+        let rivals: Vec<_> = live.iter().filter(|peer| peer.site.may_run(&due.job)).map(|peer| peer.instance).collect();
         let trigger = self.site.trigger(&due.job, due.at);
         claim_delay(rank(&trigger, self.instance, &rivals), rivals.len())
     }

@@ -110,8 +110,7 @@ async fn sweep(shared: &Shared, names: &BTreeSet<JobName>, settle: Settle) {
     // there is one.
     let live = shared.live();
     let settles = |job: &&Arc<Job>| {
-        shared.site.settles(job)
-            && (shared.site.may_run(job) || !live.iter().any(|peer| peer.site.may_run(job)))
+        shared.site.settles(job) && (shared.site.may_run(job) || !live.iter().any(|peer| peer.site.may_run(job)))
     };
     let jobs: Vec<_> = names.iter().filter_map(|name| plan.get(name)).filter(settles).cloned().collect();
     for batch in jobs.chunks(BATCH) {
@@ -198,13 +197,8 @@ async fn at_most_one_late(
         None => waiting.insert(shared.store.waiting(&shared.site.host).await?),
     };
     if waiting.iter().any(|waiting| waiting.trigger.job == job.name && waiting.trigger.target == decided.target) {
-        let single = |at| TriggerRange {
-            kind: RangeKind::Missed,
-            from: at,
-            to: at,
-            count: 1,
-            reason: MissedReason::Superseded,
-        };
+        let single =
+            |at| TriggerRange { kind: RangeKind::Missed, from: at, to: at, count: 1, reason: MissedReason::Superseded };
         decided.ranges.extend(decided.late.drain(..).map(|late| single(late.scheduled_at)));
     }
     Ok(())
@@ -217,4 +211,3 @@ pub(super) fn reruns(job: &Job) -> u32 {
         OnCrash::Rerun { max } => max,
     }
 }
-

@@ -219,7 +219,7 @@ impl Daemon {
         let mut said = beat::Said::default();
         let heard = tokio::select! {
             heard = shared.begin(&mut said) => heard?,
-            never = shared.health.remind_on() => never,
+            never = shared.health.remind_on() => match never {},
             () = shared.obey_until_stop(&mut orders) => {
                 events::daemon_stopped(0);
                 return Ok(());

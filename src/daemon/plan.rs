@@ -91,9 +91,8 @@ impl Plan {
 
     /// The jobs that are not the same in the plan `before`.
     pub(super) fn edited(&self, before: &Self) -> Vec<JobName> {
-        let is_same = |planned: &&Planned| {
-            before.jobs.get(&planned.job.name).is_some_and(|known| known.digest == planned.digest)
-        };
+        let is_same =
+            |planned: &&Planned| before.jobs.get(&planned.job.name).is_some_and(|known| known.digest == planned.digest);
         self.jobs.values().filter(|planned| !is_same(planned)).map(|planned| planned.job.name.clone()).collect()
     }
 
@@ -103,9 +102,8 @@ impl Plan {
 
     /// How old a trigger may be at most and still be claimed.
     pub(super) fn horizon(&self) -> Duration {
-        let of = |planned: &Planned| {
-            planned.job.catch_up_max_age.max(planned.job.start_deadline) + planned.job.start_delay
-        };
+        let of =
+            |planned: &Planned| planned.job.catch_up_max_age.max(planned.job.start_deadline) + planned.job.start_delay;
         let oldest = self.jobs.values().map(of).max().unwrap_or_default();
         // What a pause or an outage took is accounted for by the next sweep of all jobs, which waits
         // while the clock is not believed.

@@ -62,7 +62,8 @@ fn after_a_year_without_a_daemon_a_job_of_every_minute_is_back_at_once() {
     let started = fleet["a"].wait_for_event("daemon.started", |_| true);
     let started = instant(&started["timestamp"]).unwrap();
     for (job, late) in [("latest", 1), ("all", 3)] {
-        let ended = || database.runs_of(job).into_iter().filter(|run| run.trigger == "catch_up" && run.is_final()).count();
+        let ended =
+            || database.runs_of(job).into_iter().filter(|run| run.trigger == "catch_up" && run.is_final()).count();
         eventually(format!("the late runs of {job} have ended"), PATIENCE, || ended() == late);
     }
     let tick = database.wait_for_run("tick", "runs in time", |run| run.scheduled_at > started && run.is_final());

@@ -30,9 +30,8 @@ fn a_follower_runs_once_after_each_success_and_never_after_a_failure() {
     );
     fleet.start(&["a", "b"], |host| schedule.on(host));
     fleet.wait_until_up();
-    let enough = || {
-        instants(&database, "load", "succeeded").len() >= 6 && instants(&database, "extract", "failed").len() >= 2
-    };
+    let enough =
+        || instants(&database, "load", "succeeded").len() >= 6 && instants(&database, "extract", "failed").len() >= 2;
     eventually("there were successes and failures", PATIENCE, enough);
     // No new triggers; what follows is still taken while the last runs end.
     fleet.drain(PATIENCE);
@@ -44,7 +43,10 @@ fn a_follower_runs_once_after_each_success_and_never_after_a_failure() {
     fleet.drain(PATIENCE);
     let failed = instants(&database, "extract", "failed");
     let followers = database.runs_of("load");
-    assert!(followers.iter().all(|run| run.trigger == "after" && !failed.contains(&run.scheduled_at)), "{followers:#?}");
+    assert!(
+        followers.iter().all(|run| run.trigger == "after" && !failed.contains(&run.scheduled_at)),
+        "{followers:#?}"
+    );
     let distinct: BTreeSet<_> = followers.iter().map(|run| run.scheduled_at).collect();
     assert_eq!(distinct.len(), followers.len(), "one follower a trigger");
     fleet.ledger().read().assert_each_trigger_ran_once();

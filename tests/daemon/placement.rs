@@ -94,8 +94,7 @@ fn a_host_that_was_away_catches_up_on_its_own_triggers_of_a_job_of_every_host() 
 fn a_job_that_no_live_host_may_run_is_named_and_runs_when_one_comes() {
     let mut fleet = Fleet::new();
     let database = Database::postgres();
-    let schedule =
-        Schedule::new(&fleet, &database).job("bound", EVERY_SECOND, &short(&fleet), &["labels = [\"gpu\"]"]);
+    let schedule = Schedule::new(&fleet, &database).job("bound", EVERY_SECOND, &short(&fleet), &["labels = [\"gpu\"]"]);
     fleet.start(&["a"], |host| schedule.on(host));
     let said = fleet["a"].wait_for_event("job.stranded", |_| true);
     assert_eq!((&said["job"], &said["asks"]), (&"bound".into(), &"labels gpu".into()), "{said}");

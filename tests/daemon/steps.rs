@@ -89,8 +89,7 @@ fn on_sqlite_a_step_of_a_day_forward_and_an_hour_back_bring_no_burst_no_double_r
 fn on_postgres_a_host_whose_wall_clock_is_set_goes_on_as_before() {
     let mut fleet = Fleet::new();
     let database = Database::postgres();
-    let schedule =
-        Schedule::new(&fleet, &database).job("tick", EVERY_SECOND, &short(&fleet), &["overlap = \"wait\""]);
+    let schedule = Schedule::new(&fleet, &database).job("tick", EVERY_SECOND, &short(&fleet), &["overlap = \"wait\""]);
     fleet.configure("a", &schedule.on("a"));
     let offset_file = fleet.folder().join("offset");
     let begun = Utc::now();

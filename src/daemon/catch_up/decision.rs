@@ -9,7 +9,7 @@ use super::reruns;
 use crate::daemon::queue::{PASSED_OVER, start_delay};
 use crate::daemon::site::Site;
 use crate::job::{CatchUp, Job};
-use crate::store::{CatchUpPlan, JobProgress, LateRun, Pause, RangeKind, TriggerRange};
+use crate::store::{CatchUpPlan, JobProgress, LateRun, RangeKind, TriggerRange};
 use crate::trigger::{MissedReason, RunId};
 
 /// A watermark that lies further ahead than this was written by a clock that was wrong.

@@ -5,6 +5,7 @@ use crate::fleet::{HostName, HostPattern};
 use crate::job::schedule::{Blackout, Schedule};
 use crate::job::{Command, JobName, OnCrash, Overlap, Placement};
 use crate::lock::{LeaseTiming, Resource};
+use crate::store::Pause;
 use crate::trigger::Target;
 
 const DAY: Duration = Duration::from_secs(24 * 3_600);
