@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 
 use super::document::{Field, Section};
 use super::problem::Problem;
-use super::ticking::shortest_period;
+use super::ticking::periods;
 use crate::job::CatchUp;
 use crate::job::schedule::Schedule;
 
@@ -101,8 +101,20 @@ impl TypedCatchUp {
 pub fn default_max_age(policy: CatchUp, schedule: &Schedule, from: DateTime<Utc>) -> Duration {
     match policy {
         CatchUp::All { .. } => DAY,
-        CatchUp::Latest | CatchUp::None => half_of(shortest_period(schedule, from)),
+        CatchUp::Latest | CatchUp::None => half_of(shortest(periods(schedule, from))),
     }
+}
+
+/// The shortest; those behind one that makes no difference any more are not looked at.
+fn shortest(periods: impl Iterator<Item = Duration>) -> Option<Duration> {
+    let mut shortest: Option<Duration> = None;
+    for period in periods {
+        shortest = Some(shortest.map_or(period, |shortest| shortest.min(period)));
+        if period / 2 <= LEAST {
+            break;
+        }
+    }
+    shortest
 }
 
 /// `None` is a schedule that fires once more at most.

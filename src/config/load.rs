@@ -1,10 +1,10 @@
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 
 use super::digest::Digest;
-use super::document::{JOB_FILE, Keys, MAIN_FILE, Section, Source, Trust, parse};
+use super::document::{JOB_FILE, Keys, MAIN_FILE, Section, Source, Taken, Trust, parse, take};
 use super::jobs_folder::{self, FOLDER};
 use super::loaded::Loaded;
 use super::main_file::{MainFile, read_jobs};
@@ -75,9 +75,9 @@ impl Loading {
     }
 
     fn load(mut self, path: &Path) -> Loaded {
-        let main = self.read(path, Scope::Settings, &MAIN_FILE, |loading, top| {
+        let main = self.read(path, Scope::Settings, &MAIN_FILE, |loading, top, jobs| {
             let main = MainFile::read(top);
-            read_jobs(top, |job| loading.take_in(&job, &main.base));
+            read_jobs(top, jobs, |job| loading.take_in(job, &main.base));
             main
         });
         let Some(main) = main else {
@@ -92,32 +92,33 @@ impl Loading {
         self.problems.extend(problems);
         for file in job_files {
             let scope = Scope::JobFile(file.clone());
-            self.read(&file, scope, &JOB_FILE, |loading, top| {
-                read_jobs(top, |job| loading.take_in(&job, &main.base));
+            self.read(&file, scope, &JOB_FILE, |loading, top, jobs| {
+                read_jobs(top, jobs, |job| loading.take_in(job, &main.base));
             });
         }
         self.judge_together(path, &folder);
         self.finish(main.settings)
     }
 
-    /// Reads one file; `None` if it has no readable text.
+    /// Reads one file, its jobs taken out; `None` if it has no readable text.
     fn read<T>(
         &mut self,
         path: &Path,
         scope: Scope,
         keys: &'static Keys,
-        read: impl FnOnce(&mut Self, &mut Section<'_>) -> T,
+        read: impl FnOnce(&mut Self, &mut Section<'_>, Option<Taken<'_>>) -> T,
     ) -> Option<T> {
         let (source, problems) = Source::read(path, scope.clone(), self.root);
         self.problems.extend(problems);
         let number = self.files.len();
         self.files.push(FileRead { path: path.to_owned(), scope, trust: None });
         let source = source?;
-        let (table, trust, syntax) = parse(&source);
+        let (mut table, trust, syntax) = parse(&source);
+        let jobs = take(&mut table, "jobs");
         self.syntax.extend(syntax);
         self.files[number].trust = Some(trust);
         let mut top = Section::top(&source, &table, keys);
-        let answer = read(self, &mut top);
+        let answer = read(self, &mut top, jobs);
         self.problems.extend(top.finish());
         Some(answer)
     }
@@ -172,8 +173,11 @@ impl Loading {
     fn finish(self, settings: Option<Settings>) -> Loaded {
         let Self { files, syntax, problems, jobs, warnings, words, .. } = self;
         let main_is_whole = files.first().is_some_and(FileRead::is_whole);
-        let numbers: BTreeMap<&Path, usize> =
-            files.iter().enumerate().map(|(number, file)| (file.path.as_path(), number)).collect();
+        let numbers: HashMap<&Path, usize> = if syntax.is_empty() && problems.is_empty() && warnings.is_empty() {
+            HashMap::new()
+        } else {
+            files.iter().enumerate().map(|(number, file)| (file.path.as_path(), number)).collect()
+        };
         let number = |problem: &Problem| numbers.get(problem.file.as_path()).copied();
         let can_be_believed = |problem: &Problem| {
             let trust = number(problem).and_then(|number| files[number].trust.as_ref());
@@ -193,6 +197,9 @@ impl Loading {
 
 /// Which files the problems put out of use.
 fn refused(files: &[FileRead], problems: &[Problem]) -> Vec<bool> {
+    if problems.is_empty() {
+        return vec![false; files.len()];
+    }
     let mut scopes: HashSet<&Scope> = problems.iter().map(|problem| &problem.scope).collect();
     let own: Vec<bool> = files.iter().map(|file| scopes.contains(&file.scope)).collect();
     // What is left, as the folder, is no file's own and holds several.

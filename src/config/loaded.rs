@@ -30,7 +30,7 @@ impl Loaded {
     pub(super) fn new(settings: Option<Settings>, jobs: Vec<(Job, Digest)>, problems: Vec<Problem>) -> Self {
         let digests = jobs.iter().map(|(job, digest)| (job.name.clone(), *digest)).collect();
         let mut jobs: Vec<Job> = jobs.into_iter().map(|(job, _)| job).collect();
-        jobs.sort_by(|a, b| a.name.cmp(&b.name));
+        jobs.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Self { settings, jobs, problems, warnings: Vec::new(), words: Vec::new(), digests }
     }
 

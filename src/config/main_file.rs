@@ -5,7 +5,7 @@ use chrono_tz::Tz;
 use rustix::system::uname;
 
 use super::database_url::redact;
-use super::document::{DAEMON, DATABASE, Field, HISTORY, JOB, LOCK, LOG, Refused, Section, Value};
+use super::document::{DAEMON, DATABASE, Field, HISTORY, JOB, LOCK, LOG, Refused, Section, Taken, Value};
 use super::meaning::Base;
 use super::settings::{
     DaemonSettings, DatabaseSettings, Drain, HistorySettings, LogFormat, LogLevel, LogSettings, Migrate, Settings,
@@ -59,10 +59,12 @@ impl MainFile {
 }
 
 /// Reads the jobs of any file, one by one: as it was typed, a job takes more room than as it is meant.
-pub fn read_jobs(top: &mut Section<'_>, mut take: impl FnMut(NamedJob)) {
-    top.each_section("jobs", &JOB, |name, section| {
+/// They were taken out of the top of the file.
+pub fn read_jobs(top: &mut Section<'_>, jobs: Option<Taken<'_>>, mut take: impl FnMut(&NamedJob)) {
+    let Some(jobs) = jobs else { return };
+    top.each_section(jobs, &JOB, |name, section| {
         if let Some(job) = NamedJob::read(name, section) {
-            take(job);
+            take(&job);
         }
     });
 }

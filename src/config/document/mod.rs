@@ -16,5 +16,5 @@ pub use keys::{ALL, BLACKOUT, DAEMON, DATABASE, HISTORY, JOB, JOB_FILE, Keys, LO
 pub use place::Place;
 pub use section::Section;
 pub use source::{Source, unsafe_as_root};
-pub use syntax::{Trust, parse};
+pub use syntax::{Taken, Trust, parse, take};
 pub use value::{Refused, Value, all};

@@ -2,7 +2,8 @@ use std::rc::Rc;
 
 use toml::de::{DeTable, DeValue};
 
-use super::{Field, Keys, Place, Refused, Source, Typed, Value};
+use super::value::kind_of;
+use super::{Field, Keys, Place, Refused, Source, Taken, Typed, Value};
 use crate::config::problem::Problem;
 
 /// One table that is being read: hands out its values, collects its problems.
@@ -68,27 +69,37 @@ impl<'a> Section<'a> {
     ) -> Option<T> {
         debug_assert!(self.keys.known.contains(&key), "{key} is read but not listed as known");
         let (table, place) = match self.value(key) {
-            Some(value) => (Some(self.table_of(&value)?), value.place.of_table()),
+            Some(Value { inner: DeValue::Table(table), place, .. }) => (Some(table), place.of_table()),
+            Some(other) => {
+                self.expect_table(other.inner, other.place);
+                return None;
+            }
             None if self.misspelt.contains(&key) => return None,
             None => (None, self.place.absent(key)),
         };
         Some(self.descend(keys, table, place, read))
     }
 
-    /// Reads each table below a key whose names are free, in the order of their names.
+    /// Reads each table below a key that was taken out of this one and whose names are free, in the
+    /// order of their names. Each is freed before the next is read, as there may be thousands.
     pub fn each_section(
         &mut self,
-        key: &'static str,
+        (key, value): Taken<'_>,
         keys: &'static Keys,
-        mut read: impl FnMut(&str, &mut Section<'a>),
+        mut read: impl FnMut(&str, &mut Section<'_>),
     ) {
-        let Some(outer) = self.value(key) else { return };
-        let Some(names) = self.table_of(&outer) else { return };
+        let outer = self.place.key(key.get_ref(), key.span().start, value.span());
+        let names = match value.into_inner() {
+            DeValue::Table(names) => names,
+            other => return self.expect_table(&other, outer),
+        };
         for (name, value) in names {
-            let place = outer.place.key(name.get_ref(), name.span().start, value.span());
-            let value = Value::new(key, value.get_ref(), place);
-            if let Some(table) = self.table_of(&value) {
-                self.descend(keys, Some(table), value.place.of_table(), |section| read(name.get_ref(), section));
+            let place = outer.key(name.get_ref(), name.span().start, value.span());
+            match value.get_ref() {
+                DeValue::Table(table) => {
+                    self.descend(keys, Some(table), place.of_table(), |section| read(name.get_ref(), section));
+                }
+                other => self.expect_table(other, place),
             }
         }
     }
@@ -119,12 +130,12 @@ impl<'a> Section<'a> {
         self.problems
     }
 
-    fn descend<T>(
+    fn descend<'b, T>(
         &mut self,
         keys: &'static Keys,
-        table: Option<&'a DeTable<'a>>,
+        table: Option<&'b DeTable<'b>>,
         place: Place,
-        read: impl FnOnce(&mut Section<'a>) -> T,
+        read: impl FnOnce(&mut Section<'b>) -> T,
     ) -> T {
         let mut section = Section::new(keys, table, place);
         let answer = read(&mut section);
@@ -137,16 +148,11 @@ impl<'a> Section<'a> {
         Some(Value::new(key, value.get_ref(), self.place.key(key, typed_key.span().start, value.span())))
     }
 
-    fn table_of(&mut self, value: &Value<'a>) -> Option<&'a DeTable<'a>> {
-        match value.inner {
-            DeValue::Table(table) => Some(table),
-            _ => {
-                // `database = "postgres://user:password@..."` is such a fault.
-                let place = value.place.clone().secret();
-                let remedy = format!("write [{}] and its keys below", place.path());
-                self.problems.push(place.problem(format!("expected a table, not {}", value.kind()), remedy));
-                None
-            }
-        }
+    /// Tells that there is something else in the place of a table.
+    fn expect_table(&mut self, found: &DeValue<'_>, place: Place) {
+        // `database = "postgres://user:password@..."` is such a fault.
+        let place = place.secret();
+        let remedy = format!("write [{}] and its keys below", place.path());
+        self.problems.push(place.problem(format!("expected a table, not {}", kind_of(found)), remedy));
     }
 }

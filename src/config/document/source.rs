@@ -102,7 +102,9 @@ fn read_bytes(path: &Path) -> io::Result<(Metadata, Vec<u8>)> {
     if !metadata.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
-    let mut bytes = Vec::new();
+    // With room for all of it, and one byte more, the end is seen at once.
+    let room = usize::try_from(metadata.len().min(Source::MAX_BYTES)).unwrap_or_default() + 1;
+    let mut bytes = Vec::with_capacity(room);
     file.take(Source::MAX_BYTES + 1).read_to_end(&mut bytes)?;
     Ok((metadata, bytes))
 }

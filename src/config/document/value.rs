@@ -38,26 +38,13 @@ impl<'a> Value<'a> {
         Self { key: self.key, inner: self.inner, place: self.place.clone().secret() }
     }
 
-    /// Its type, with an article.
-    pub fn kind(&self) -> &'static str {
-        match self.inner {
-            DeValue::String(_) => "a string",
-            DeValue::Integer(_) => "a whole number",
-            DeValue::Float(_) => "a fraction",
-            DeValue::Boolean(_) => "true or false",
-            DeValue::Datetime(_) => "a date",
-            DeValue::Array(_) => "a list",
-            DeValue::Table(_) => "a table",
-        }
-    }
-
     /// A refusal here.
     pub fn refuse(&self, wrong: impl Into<String>, remedy: impl Into<String>) -> Refused {
         self.place.problem(wrong, remedy).into()
     }
 
     fn wrong_type(&self, expected: &str, remedy: impl Into<String>) -> Refused {
-        self.refuse(format!("expected {expected}, not {}", self.kind()), remedy)
+        self.refuse(format!("expected {expected}, not {}", kind_of(self.inner)), remedy)
     }
 
     /// Whether it is a string.
@@ -212,6 +199,19 @@ impl<'a> Value<'a> {
             (name.get_ref().to_string(), Value::new(self.key, value.get_ref(), place))
         });
         Ok(entries.collect())
+    }
+}
+
+/// The type of a value, with an article.
+pub(super) fn kind_of(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a string",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a fraction",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use super::schedule::shortest_period;
+use super::schedule::periods;
 use super::typed::{Ticks, TypedTicking};
 use crate::clock::human;
 use crate::config::document::{Place, Typed};
@@ -30,7 +30,7 @@ pub fn doubts(job: &Job, place: &Place, keys: &TypedJob, now: DateTime<Utc>) -> 
         doubts.push(spent);
         return doubts;
     }
-    let period = shortest_period(&job.schedule, now);
+    let period = periods(&job.schedule, now).min();
     doubts.extend(drift(ticks));
     doubts.extend(period.and_then(|period| long_splay(ticking, period)));
     doubts.extend(period.and_then(|period| idle_catch_up(job, keys, period)));

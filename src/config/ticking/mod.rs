@@ -20,6 +20,6 @@ mod words;
 
 pub use after::Roster;
 pub use doubts::doubts;
-pub use schedule::{Ticking, shortest_period};
+pub use schedule::{Ticking, periods};
 pub use typed::{TypedTicking, read_zone};
 pub use words::InWords;

@@ -10,7 +10,7 @@ use crate::config::problem::Problem;
 use crate::job::schedule::{Blackout, InvalidEvery, InvalidSchedule, Reading, Schedule};
 use crate::job::{InvalidMoment, JobName, Moment};
 
-/// Of how many periods the shortest counts. More than one, so that hosts which read an uneven
+/// How many periods are looked at, of which the shortest counts. More than one, so that hosts which read an uneven
 /// schedule (`0 9,10 * * *`) at different hours of the day come to the same answer.
 const PERIODS: usize = 8;
 /// What a job does that has instants of its own.
@@ -187,13 +187,13 @@ fn told(typed: &Typed<Moment>, instant: Result<DateTime<Utc>, InvalidMoment>) ->
     instant.map_err(|error| typed.place.problem_with_remedy_inside(error.to_string()))
 }
 
-/// The shortest time between two of the next triggers; `None` for a schedule that has one at most.
-pub fn shortest_period(schedule: &Schedule, from: DateTime<Utc>) -> Option<Duration> {
+/// The times between the next triggers, from one to the next; none for a schedule that has one at most.
+pub fn periods(schedule: &Schedule, from: DateTime<Utc>) -> impl Iterator<Item = Duration> {
     let mut before = schedule.next_after(from);
-    let gaps = std::iter::from_fn(|| {
+    let periods = std::iter::from_fn(move || {
         let at = before?;
         before = schedule.next_after(at);
         (before? - at).to_std().ok()
     });
-    gaps.take(PERIODS).min()
+    periods.take(PERIODS)
 }
