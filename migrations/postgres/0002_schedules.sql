@@ -13,6 +13,8 @@ CREATE TABLE job_progress (
     digest            text        NOT NULL,
     -- Everything up to here is accounted for by rows or ranges.
     caught_up_through timestamptz NOT NULL,
+    -- When another definition of it was registered: what lay before is not caught up on.
+    edited_at         timestamptz,
     -- When a host that lives had it in its file, to a day.
     seen_at           timestamptz NOT NULL,
     PRIMARY KEY (job, target)
@@ -358,7 +360,7 @@ END $$;
 -- Makes jobs known. Only rows that differ are written. An edited job doesn't catch up on what lay
 -- before, but for what may still be on its way through a claim.
 CREATE FUNCTION cronlatch_register_v2(
-    p_instance uuid, p_names text[], p_digests text[], p_targets text[], p_start_delays_ms bigint[]
+    p_instance uuid, p_names text[], p_digests text[], p_targets text[], p_start_delays_ms bigint[], p_serves boolean[]
 ) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     t timestamptz := cronlatch_now_v1();
@@ -373,20 +375,26 @@ BEGIN
     INSERT INTO job_progress AS p (job, target, digest, caught_up_through, seen_at)
     SELECT i.job, i.target, i.digest,
            CASE WHEN k.job IS NULL THEN t ELSE t - interval '10 seconds' - i.delay_ms * interval '1 millisecond' END, t
-    FROM unnest(p_names, p_targets, p_digests, p_start_delays_ms) AS i (job, target, digest, delay_ms)
+    FROM unnest(p_names, p_targets, p_digests, p_start_delays_ms, p_serves) AS i (job, target, digest, delay_ms, serves)
     LEFT JOIN job_progress k ON k.job = i.job AND k.target = i.target
-    WHERE k.digest IS DISTINCT FROM i.digest OR k.seen_at < t - interval '1 day'
+    WHERE i.serves AND (k.digest IS DISTINCT FROM i.digest OR k.seen_at < t - interval '1 day')
     ORDER BY i.job, i.target
     ON CONFLICT (job, target) DO UPDATE
     SET digest = excluded.digest, seen_at = excluded.seen_at,
         caught_up_through = CASE WHEN p.digest = excluded.digest THEN p.caught_up_through
-                                 ELSE greatest(p.caught_up_through, excluded.caught_up_through) END;
+                                 ELSE greatest(p.caught_up_through, excluded.caught_up_through) END,
+        edited_at = CASE WHEN p.digest = excluded.digest THEN p.edited_at ELSE t END;
 
     -- One that ran on every host and now runs on one, or the other way round, was edited: the
     -- watermarks that it leaves are no good if it is changed back.
     UPDATE job_progress p SET digest = ''
     FROM unnest(p_names, p_targets) AS i (job, target)
     WHERE p.job = i.job AND (p.target = '') <> (i.target = '') AND p.digest <> '';
+
+    -- So are those of a job that this host may not run any more.
+    UPDATE job_progress p SET digest = ''
+    FROM unnest(p_names, p_targets, p_serves) AS i (job, target, serves)
+    WHERE NOT i.serves AND p.job = i.job AND p.target = i.target AND p.digest <> '';
 
     INSERT INTO job_definitions (job, instance, digest, seen_at)
     SELECT i.name, p_instance, i.digest, t FROM unnest(p_names, p_digests) AS i (name, digest) ORDER BY i.name
@@ -484,7 +492,7 @@ CREATE FUNCTION cronlatch_catch_up_v2(
     p_job text, p_target text, p_from timestamptz, p_through timestamptz, p_rows_since timestamptz,
     p_rows_seen bigint, p_kinds text[], p_reasons text[], p_ranges_from timestamptz[], p_ranges_to timestamptz[],
     p_counts bigint[], p_runs uuid[], p_scheduled_at timestamptz[], p_resources text[], p_not_before_ms bigint[],
-    p_waits_ms bigint[], p_start_deadlines_ms bigint[], p_reruns_left integer[]
+    p_waits_ms bigint[], p_start_deadlines_ms bigint[], p_reruns_left integer[], p_only_newest boolean
 ) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     t timestamptz;
@@ -499,6 +507,14 @@ BEGIN
     END IF;
     IF cardinality(p_runs) > 0 AND EXISTS (
         SELECT FROM jobs WHERE name = p_job AND paused AND (paused_until IS NULL OR paused_until > t)) THEN
+        RETURN false;
+    END IF;
+    -- What was claimed since the plan was made is newer than what is to run late. Rows for a time to come
+    -- were left by a clock that was ahead.
+    IF p_only_newest AND EXISTS (
+        SELECT FROM runs
+        WHERE job = p_job AND target = p_target AND origin = 'schedule' AND attempt = 1 AND scheduled_at <= t
+          AND scheduled_at > (SELECT max(at) FROM unnest(p_scheduled_at) AS late (at))) THEN
         RETURN false;
     END IF;
     UPDATE job_progress SET caught_up_through = p_through

@@ -37,6 +37,8 @@ pub struct JobProgress {
     pub with_row: Vec<DateTime<Utc>>,
     /// The pause that the job is in, or its last one if that ended later than the watermark.
     pub pause: Option<Pause>,
+    /// When another definition of the job was registered last; what lay before is not caught up on.
+    pub edited_at: Option<DateTime<Utc>>,
 }
 
 /// A stretch of time in which nothing of a job is claimed.
@@ -68,6 +70,8 @@ pub struct CatchUpPlan {
     pub ranges: Vec<TriggerRange>,
     /// What is to be run late, oldest first: each waits for any eligible host, and for those before it.
     pub late: Vec<LateRun>,
+    /// Whether nothing may run late once a newer trigger was claimed: then the plan is to be made anew.
+    pub only_newest: bool,
 }
 
 /// Triggers that are over without a run.

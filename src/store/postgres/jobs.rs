@@ -24,7 +24,8 @@ impl Jobs for PostgresStore {
             .bind(jobs.iter().map(|seen| seen.job.as_str()).collect::<Vec<_>>())
             .bind(jobs.iter().map(|seen| seen.digest.as_str()).collect::<Vec<_>>())
             .bind(jobs.iter().map(|seen| seen.target.as_str()).collect::<Vec<_>>())
-            .bind(jobs.iter().map(|seen| millis(seen.start_delay)).collect::<Vec<_>>());
+            .bind(jobs.iter().map(|seen| millis(seen.start_delay)).collect::<Vec<_>>())
+            .bind(jobs.iter().map(|seen| seen.serves).collect::<Vec<_>>());
         self.one(call, query).await?;
         Ok(())
     }
@@ -97,7 +98,8 @@ impl Jobs for PostgresStore {
             .bind(late.iter().map(|late| late.not_before.map(millis)).collect::<Vec<_>>())
             .bind(late.iter().map(|late| millis(late.waits)).collect::<Vec<_>>())
             .bind(late.iter().map(|late| millis(late.start_deadline)).collect::<Vec<_>>())
-            .bind(late.iter().map(|late| i32::try_from(late.reruns_left).unwrap_or(i32::MAX)).collect::<Vec<_>>());
+            .bind(late.iter().map(|late| i32::try_from(late.reruns_left).unwrap_or(i32::MAX)).collect::<Vec<_>>())
+            .bind(plan.only_newest);
         column(&self.one(call, query).await?, "carried_out")
     }
 }
@@ -120,5 +122,6 @@ fn job_progress(row: &PgRow) -> Result<JobProgress, StoreError> {
         newest_before: column(row, "newest_before")?,
         with_row: Vec::new(),
         pause,
+        edited_at: column(row, "edited_at")?,
     })
 }

@@ -184,7 +184,7 @@ WHERE ($1::text IS NULL OR job = $1) AND ($2::text IS NULL OR state = $2)
 ORDER BY id DESC LIMIT $5";
 
 /// Makes jobs known.
-pub(super) const REGISTER: &str = "SELECT cronlatch_register_v2($1, $2, $3, $4, $5)";
+pub(super) const REGISTER: &str = "SELECT cronlatch_register_v2($1, $2, $3, $4, $5, $6)";
 
 /// Every live daemon's version of the jobs that are not the same on all. One look at the daemons is all
 /// if their schedules are one.
@@ -208,7 +208,7 @@ pub(super) const PAUSE: &str = "SELECT outcome, paused_from, closed FROM cronlat
 pub(super) const RESUME: &str = "SELECT outcome, paused_from, closed FROM cronlatch_resume_v1($1)";
 
 pub(super) const PROGRESS_JOBS: &str = "
-SELECT p.job, p.target, p.caught_up_through,
+SELECT p.job, p.target, p.caught_up_through, p.edited_at,
        greatest(p.caught_up_through, j.pruned_through) AS settled_through,
        (SELECT max(r.scheduled_at) FROM runs r
         WHERE r.job = p.job AND r.scheduled_at <= i.since AND r.target = p.target AND r.origin = 'schedule')
@@ -230,8 +230,8 @@ WHERE r.origin = 'schedule' AND r.target = i.target AND r.attempt = 1
 ORDER BY r.job, r.target, r.scheduled_at";
 
 pub(super) const CATCH_UP: &str = "
-SELECT cronlatch_catch_up_v2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
-    AS carried_out";
+SELECT cronlatch_catch_up_v2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
+                              $19) AS carried_out";
 
 /// The beat, and who else lives.
 pub(super) const BEAT: &str = "

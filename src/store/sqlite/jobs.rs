@@ -20,7 +20,7 @@ impl Jobs for SqliteStore {
     async fn register(&self, instance: InstanceId, jobs: &[JobSeen]) -> Result<(), StoreError> {
         let listed = |seen: &JobSeen| {
             let (job, target) = (seen.job.as_str().to_owned(), seen.target.as_str().to_owned());
-            (job, seen.digest.clone(), target, millis(seen.start_delay))
+            (job, seen.digest.clone(), target, millis(seen.start_delay), seen.serves)
         };
         let listed: Vec<_> = jobs.iter().map(listed).collect();
         let listed = serde_json::to_string(&listed).expect("strings and numbers can be written as JSON");
@@ -132,6 +132,12 @@ impl Transaction<'_> {
         if !plan.late.is_empty() && self.optional(sqlx::query(sql::CATCH_UP_PAUSED).bind(job)).await?.is_some() {
             return Ok(false);
         }
+        if let (true, Some(newest)) = (plan.only_newest, plan.late.iter().map(|late| late.scheduled_at).max()) {
+            let newer = sqlx::query(sql::CATCH_UP_NEWER).bind(job).bind(target).bind(text(newest));
+            if self.optional(newer).await?.is_some() {
+                return Ok(false);
+            }
+        }
         let query =
             sqlx::query(sql::MOVE_WATERMARK).bind(job).bind(target).bind(text(plan.from)).bind(text(plan.through));
         if self.optional(query).await?.is_none() {
@@ -178,5 +184,6 @@ fn job_progress(row: &SqliteRow) -> Result<JobProgress, StoreError> {
         newest_before: optional_instant(row, "newest_before")?,
         with_row: Vec::new(),
         pause,
+        edited_at: optional_instant(row, "edited_at")?,
     })
 }

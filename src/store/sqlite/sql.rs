@@ -336,18 +336,21 @@ SELECT i.value ->> 0, i.value ->> 2, i.value ->> 1,
        c.now
 FROM cronlatch_now_v1 c CROSS JOIN json_each($1) i
 LEFT JOIN job_progress k ON k.job = i.value ->> 0 AND k.target = i.value ->> 2
-WHERE k.digest IS NOT (i.value ->> 1) OR k.seen_at < strftime('%Y-%m-%dT%H:%M:%fZ', c.now, '-1 day')
+WHERE i.value ->> 4
+  AND (k.digest IS NOT (i.value ->> 1) OR k.seen_at < strftime('%Y-%m-%dT%H:%M:%fZ', c.now, '-1 day'))
 ON CONFLICT (job, target) DO UPDATE
 SET digest = excluded.digest, seen_at = excluded.seen_at,
     caught_up_through = CASE WHEN digest = excluded.digest THEN caught_up_through
-                             ELSE max(caught_up_through, excluded.caught_up_through) END";
+                             ELSE max(caught_up_through, excluded.caught_up_through) END,
+    edited_at = CASE WHEN digest = excluded.digest THEN edited_at ELSE excluded.seen_at END";
 
 /// One that ran on every host and now runs on one, or the other way round, was edited: the watermarks
-/// that it leaves are no good if it is changed back.
+/// that it leaves are no good if it is changed back. So are those of a job that this host may not run.
 pub(super) const REGISTER_KIND: &str = "
 UPDATE job_progress SET digest = ''
 FROM json_each($1) i
-WHERE job = i.value ->> 0 AND (target = '') <> (i.value ->> 2 = '') AND digest <> ''";
+WHERE job = i.value ->> 0 AND digest <> ''
+  AND ((target = '') <> (i.value ->> 2 = '') OR target = i.value ->> 2 AND NOT i.value ->> 4)";
 
 pub(super) const REGISTER_DEFINITION: &str = "
 INSERT INTO job_definitions (job, instance, digest, seen_at)
@@ -406,7 +409,7 @@ UPDATE runs SET state = 'missed', reason = 'paused', finished_at = $2 WHERE job 
 RETURNING id";
 
 pub(super) const PROGRESS_JOBS: &str = "
-SELECT p.job, p.target, p.caught_up_through,
+SELECT p.job, p.target, p.caught_up_through, p.edited_at,
        max(p.caught_up_through, coalesce(j.pruned_through, '')) AS settled_through,
        (SELECT max(r.scheduled_at) FROM runs r
         WHERE r.job = p.job AND r.scheduled_at <= i.value ->> 2 AND r.target = p.target AND r.origin = 'schedule')
@@ -435,6 +438,14 @@ WHERE job = $1 AND scheduled_at > $3 AND scheduled_at <= $4 AND origin = 'schedu
 pub(super) const CATCH_UP_PAUSED: &str = "
 SELECT j.name FROM jobs j CROSS JOIN cronlatch_now_v1 c
 WHERE j.name = $1 AND j.paused AND (j.paused_until IS NULL OR j.paused_until > c.now)";
+
+/// Whether something newer was claimed since a plan was made. Rows for a time to come were left by a
+/// clock that was ahead.
+pub(super) const CATCH_UP_NEWER: &str = "
+SELECT r.id FROM runs r CROSS JOIN cronlatch_now_v1 c
+WHERE r.job = $1 AND r.target = $2 AND r.origin = 'schedule' AND r.attempt = 1 AND r.scheduled_at > $3
+  AND r.scheduled_at <= c.now
+LIMIT 1";
 
 pub(super) const MOVE_WATERMARK: &str = "
 UPDATE job_progress SET caught_up_through = $4 WHERE job = $1 AND target = $2 AND caught_up_through = $3
