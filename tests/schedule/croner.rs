@@ -26,13 +26,13 @@ fn read(expression: &str) -> Cron {
 }
 
 /// The next five instants by both, as far as this century goes.
-fn both(expression: &str, zone: Tz, start: DateTime<Utc>) -> Option<(Vec<DateTime<Utc>>, Vec<DateTime<Utc>>)> {
+fn both(expression: &str, zone: Tz, start: DateTime<Utc>) -> Option<[Vec<DateTime<Utc>>; 2]> {
     let ours = Schedule::parse(expression, zone).ok()?;
     let theirs = read(expression);
     let inside = |at: &DateTime<Utc>| at.year() < 2090;
     let theirs = theirs.iter_after(start.with_timezone(&zone)).map(|at| at.with_timezone(&Utc));
     let ours = firings(&ours, start).take_while(inside).take(5).collect();
-    Some((ours, theirs.take_while(inside).take(5).collect()))
+    Some([ours, theirs.take_while(inside).take(5).collect()])
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn days_that_each_month_has_elsewhere_are_found_where_croner_finds_them() {
     for expression in &expressions {
         for year in 2024..2029 {
             let start = instant(&format!("{year}-01-15T00:00:00Z"));
-            let (ours, theirs) = both(expression, Tz::Europe__Berlin, start).expect(expression);
+            let [ours, theirs] = both(expression, Tz::Europe__Berlin, start).expect(expression);
             assert_eq!(ours, theirs, "{expression} from {start}");
             assert_eq!(ours.len(), 5, "{expression} from {start}");
         }
@@ -100,7 +100,7 @@ proptest! {
         // Far from the days that some zones left out.
         let start = start.max(instant("2012-01-01T00:00:00Z"));
         let expression = format!("{minute} {hour} {day} {month} {weekday}");
-        if let Some((ours, theirs)) = both(&expression, zone, start) {
+        if let Some([ours, theirs]) = both(&expression, zone, start) {
             prop_assert_eq!(ours, theirs, "{} in {} from {}", expression, zone, start);
         }
     }
@@ -116,7 +116,7 @@ proptest! {
         let start = start.max(instant("2000-01-01T00:00:00Z"));
         let second = second.map(|second| second + " ").unwrap_or_default();
         let expression = format!("{second}{minute} {hour} {day} {month} {weekday}");
-        if let Some((ours, theirs)) = both(&expression, zone, start) {
+        if let Some([ours, theirs]) = both(&expression, zone, start) {
             prop_assert_eq!(ours, theirs, "{} in {} from {}", expression, zone, start);
         }
     }
@@ -131,7 +131,7 @@ proptest! {
             return Ok(());
         }
         for expression in [format!("{minute} {hour} * * *"), format!("{minutes} * * * *"), format!("{minutes} {hour} * * *")] {
-            let (ours, theirs) = both(&expression, zone, start).expect("it fires");
+            let [ours, theirs] = both(&expression, zone, start).expect("it fires");
             prop_assert_eq!(ours, theirs, "{} in {} from {}", expression, zone, start);
         }
     }

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use chrono::{DateTime, Datelike, Days, Offset, TimeDelta, TimeZone, Utc};
 use chrono_tz::{TZ_VARIANTS, Tz};
+use cronlatch::job::schedule::{FoldRule, GapRule};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -75,12 +76,44 @@ pub(super) fn field(least: u32, greatest: u32) -> impl Strategy<Value = String> 
     ]
 }
 
+/// A day of month, or a weekday, that each month has elsewhere.
+fn relative(field: &str) -> BoxedStrategy<String> {
+    match field {
+        "day" => prop_oneof![
+            Just("L".to_owned()),
+            (0_u32..=30).prop_map(|days| format!("L-{days}")),
+            Just("LW".to_owned()),
+            (1_u32..=31).prop_map(|day| format!("{day}W")),
+        ]
+        .boxed(),
+        _ => prop_oneof![
+            (0_u32..=7, 1_u32..=5).prop_map(|(weekday, nth)| format!("{weekday}#{nth}")),
+            (0_u32..=7).prop_map(|weekday| format!("{weekday}L")),
+        ]
+        .boxed(),
+    }
+}
+
+/// What a job may say about clock changes.
+pub(super) fn rules() -> impl Strategy<Value = (Option<GapRule>, Option<FoldRule>)> {
+    let gap = prop_oneof![Just(GapRule::Run), Just(GapRule::Skip)];
+    let fold = prop_oneof![Just(FoldRule::First), Just(FoldRule::Second), Just(FoldRule::Both)];
+    (prop::option::of(gap), prop::option::of(fold))
+}
+
 /// An expression of five or six fields.
 pub(super) fn expression() -> impl Strategy<Value = String> {
     let hour = prop_oneof![1 => field(0, 23), 1 => field(0, 4)];
     // Mostly every day, or hardly one would fire where the clocks change.
-    let day = |least, greatest| prop_oneof![3 => Just("*".to_owned()), 2 => field(least, greatest)];
-    let fields = (field(0, 59), hour, day(1, 31), day(1, 12), day(0, 7));
+    let mostly_any = |field: BoxedStrategy<String>| prop_oneof![3 => Just("*".to_owned()), 2 => field].boxed();
+    let with_relative = |plain: BoxedStrategy<String>, kind| {
+        let list = prop::collection::vec(relative(kind), 1..3).prop_map(|items| items.join(","));
+        let mixed = (plain.clone(), relative(kind)).prop_map(|(plain, relative)| format!("{plain},{relative}"));
+        mostly_any(prop_oneof![3 => plain, 1 => list, 1 => mixed].boxed())
+    };
+    let day = with_relative(field(1, 31).boxed(), "day");
+    let weekday = with_relative(field(0, 7).boxed(), "weekday");
+    let fields = (field(0, 59), hour, day, mostly_any(field(1, 12).boxed()), weekday);
     let second =
         prop::option::weighted(0.2, field(0, 59).prop_filter("few", |second| !second.contains(['*', '-', '/'])));
     (second, fields).prop_map(|(second, (minute, hour, day, month, weekday))| {

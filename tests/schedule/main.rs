@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 mod blackouts;
+mod cautions;
 mod clock_changes;
 mod croner;
 mod grammar;

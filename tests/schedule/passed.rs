@@ -7,7 +7,7 @@ use chrono_tz::Tz;
 use cronlatch::job::schedule::{Blackout, FoldRule, GapRule, Passed, Reading, Schedule, Span};
 use proptest::prelude::*;
 
-use super::grammar::{expression, field, start_anywhere, start_near_a_change};
+use super::grammar::{expression, field, rules, start_anywhere, start_near_a_change};
 use super::{firings, instant, utc};
 
 fn span(first: &str, last: &str, count: u64) -> Option<Span> {
@@ -164,14 +164,10 @@ fn case(
     starts: impl Strategy<Value = String>,
     longest: i64,
 ) -> impl Strategy<Value = Case> {
-    let rules = (
-        prop::option::of(prop_oneof![Just(GapRule::Run), Just(GapRule::Skip)]),
-        prop::option::of(prop_oneof![Just(FoldRule::First), Just(FoldRule::Second), Just(FoldRule::Both)]),
-    );
     let bound = || prop::option::weighted(0.2, -longest..2 * longest);
     let recurring = prop::option::weighted(0.4, (starts, 1_u64..20_000));
     let once = prop::option::weighted(0.4, (-longest..longest, -9..longest));
-    (prop::collection::vec(expression, 1..4), rules, (bound(), bound()), recurring, once).prop_map(
+    (prop::collection::vec(expression, 1..4), rules(), (bound(), bound()), recurring, once).prop_map(
         |(expressions, (gap, fold), window, recurring, once)| Case { expressions, gap, fold, window, recurring, once },
     )
 }

@@ -1,11 +1,10 @@
 use std::collections::HashMap;
 
-use chrono::NaiveDateTime;
 use chrono_tz::Tz;
 
 use super::change::{Change, offset_at};
 use super::counted::Counted;
-use super::day::Day;
+use super::day::{Day, local_times};
 use super::expression::Expression;
 use super::reading::{FoldRule, GapRule};
 use super::stretch::{Stretch, instant};
@@ -52,7 +51,7 @@ impl<'a> Calendar<'a> {
     /// What lies in a part of one local day with one offset.
     fn count_in_day(&mut self, part: Stretch, offset: i64) -> Option<Counted> {
         let begin = (part.from + offset).div_euclid(Day::LENGTH) * Day::LENGTH;
-        let date = local(begin).date();
+        let date = instant(begin).date_naive();
         let matches: Vec<_> = self.expressions.iter().map(|expression| expression.fields().takes_date(date)).collect();
         let near = self.changes.iter().find(|change| is_near(**change, part)).copied();
         let in_day = match near {
@@ -61,10 +60,7 @@ impl<'a> Calendar<'a> {
             }
             _ => part_of_day(self.expressions, &matches, part, near, begin - offset).counted(),
         };
-        in_day.map(|Counted { first, last, count }| {
-            let in_all = |second: i64| begin - offset + second;
-            Counted { first: in_all(first), last: in_all(last), count }
-        })
+        in_day.map(|in_day| in_day.moved_by(begin - offset))
     }
 }
 
@@ -115,11 +111,5 @@ fn left_out(change: Change, rule: FoldRule) -> Option<Stretch> {
 
 /// Whether an expression names a local time in a gap, and fires for it at the gap's end.
 fn is_caught_up(expression: &Expression, gap: Stretch) -> bool {
-    expression.clock_change().gap == GapRule::Run
-        && expression.next_local(local(gap.from - 1)).is_some_and(|next| next < local(gap.to))
-}
-
-/// A local time from seconds of a calendar without offsets.
-fn local(second: i64) -> NaiveDateTime {
-    instant(second).naive_utc()
+    expression.clock_change().gap == GapRule::Run && local_times(expression.fields(), gap).is_some()
 }

@@ -22,6 +22,11 @@ impl Counted {
         Some(Self { first: instant(before + 1), last: instant(last), count })
     }
 
+    /// As many, so many seconds later.
+    pub(super) fn moved_by(self, seconds: i64) -> Self {
+        Self { first: self.first + seconds, last: self.last + seconds, ..self }
+    }
+
     /// Both of two that have no instant in common.
     pub(super) fn join(one: Option<Self>, other: Option<Self>) -> Option<Self> {
         let (Some(a), Some(b)) = (one, other) else { return one.or(other) };

@@ -1,6 +1,6 @@
 use super::counted::Counted;
 use super::fields::Fields;
-use super::stretch::Stretch;
+use super::stretch::{Stretch, instant};
 
 const SECONDS: i64 = 60;
 
@@ -64,6 +64,23 @@ impl Day {
         let index = usize::try_from(minute - self.first_minute).expect("a minute of the part");
         &mut self.minutes[index]
     }
+}
+
+/// The local times that the fields name in a stretch of a calendar without offsets.
+pub(super) fn local_times(fields: &Fields, stretch: Stretch) -> Option<Counted> {
+    let (mut counted, mut from) = (None, stretch.from);
+    while from < stretch.to {
+        let begin = from.div_euclid(Day::LENGTH) * Day::LENGTH;
+        let to = stretch.to.min(begin + Day::LENGTH);
+        if fields.takes_date(instant(begin).date_naive()) {
+            let part = Stretch { from: from - begin, to: to - begin };
+            let mut day = Day::new(part);
+            day.add(fields, part);
+            counted = Counted::join(counted, day.counted().map(|in_day| in_day.moved_by(begin)));
+        }
+        from = to;
+    }
+    counted
 }
 
 /// The first and the last minute of the day that a part of it touches.

@@ -7,7 +7,6 @@ use super::counted::Counted;
 use super::every::Every;
 use super::source::Source;
 use super::stretch::{Stretch, ceiling, instant};
-use super::{first_instant, last_instant};
 
 /// What has passed of a schedule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,7 +35,7 @@ const MAX_STEPS: u32 = 20_000;
 
 /// What passed of a source in a stretch.
 pub(super) fn passed(source: &Source, zone: Tz, blackouts: &Blackouts, stretch: Stretch) -> Passed {
-    let inside = stretch.common(Stretch::later_than(first_instant(), last_instant()));
+    let inside = stretch.common(Stretch::of_all_instants());
     let mut counter = match source {
         Source::At(at) if stretch.contains(at.timestamp()) => return once(*at, blackouts),
         Source::At(_) | Source::ByHand => return Passed::default(),

@@ -1,5 +1,7 @@
 use chrono::{DateTime, Utc};
 
+use super::{first_instant, last_instant};
+
 /// Whole seconds, from one up to but not including another; it may hold none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stretch {
@@ -11,6 +13,11 @@ impl Stretch {
     /// The whole seconds in `(after, through]`.
     pub(super) fn later_than(after: DateTime<Utc>, through: DateTime<Utc>) -> Self {
         Self { from: after.timestamp().saturating_add(1), to: through.timestamp().saturating_add(1) }
+    }
+
+    /// Everything that an expression can name.
+    pub(super) fn of_all_instants() -> Self {
+        Self::later_than(first_instant(), last_instant())
     }
 
     pub(super) fn is_empty(self) -> bool {

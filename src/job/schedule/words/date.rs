@@ -64,7 +64,8 @@ fn years(numbers: &[u16]) -> String {
     }
 }
 
-fn month(number: u16) -> String {
+/// The name of a month, from 1.
+pub(in super::super) fn month(number: u16) -> String {
     MONTHS[usize::from(number) - 1].to_owned()
 }
 

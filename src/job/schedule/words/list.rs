@@ -1,5 +1,5 @@
 /// `a`, `a and b`, `a, b and c`.
-pub(super) fn list(items: &[String]) -> String {
+pub(in super::super) fn list(items: &[String]) -> String {
     match items {
         [] => String::new(),
         [one] => one.clone(),

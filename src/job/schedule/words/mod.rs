@@ -18,6 +18,9 @@ use super::fields::Fields;
 use super::source::{Crontab, Source};
 use super::window::Window;
 
+pub(super) use date::month;
+pub(super) use list::list;
+
 /// When a source ticks, and in which time it doesn't.
 pub(super) fn words<'a>(
     source: &Source,
