@@ -65,6 +65,14 @@ fn what_may_surprise_is_warned_about_with_its_place_and_its_remedy() {
 }
 
 #[test]
+fn what_surprises_in_an_expression_is_told_at_its_own_place() {
+    let told = warnings(&bare("schedule = [\"@daily\", \"*/7 3 * * *\", \"0 0 31 * *\"]"));
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].starts_with("cronlatch.toml:5:23: jobs.a.schedule[1] = \"*/7 3 * * *\": minute */7: "), "{told:?}");
+    assert!(told[1].starts_with("cronlatch.toml:5:38: jobs.a.schedule[2] = \"0 0 31 * *\": "), "{told:?}");
+}
+
+#[test]
 fn hosts_and_labels_that_this_host_does_not_meet_are_no_warning() {
     assert_eq!(warnings(&bare("schedule = \"@daily\"\nhosts = \"no-such-host\"\nlabels = \"no-such-label\"")), [""; 0]);
 }
