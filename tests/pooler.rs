@@ -146,6 +146,7 @@ async fn hosts_behind_a_transaction_pooler_win_each_trigger_once() {
         digest: "digest".to_owned(),
         target: Target::fleet(),
         start_delay: Duration::ZERO,
+        serves: true,
     }];
     first.register(instance, &seen).await.unwrap();
     assert_eq!(first.hosts().await.unwrap().len(), HOSTS);
