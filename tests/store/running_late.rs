@@ -50,6 +50,7 @@ async fn with_late_runs(db: &TestDb, late: Vec<LateRun>) -> (Host, DateTime<Utc>
 async fn catch_up(db: &TestDb, host: &Host, from: DateTime<Utc>, through: DateTime<Utc>, late: Vec<LateRun>) {
     db.freeze_clock(minute(60)).await;
     let plan = CatchUpPlan {
+        only_newest: false,
         job: job("backup"),
         target: Target::fleet(),
         from,

@@ -49,6 +49,7 @@ async fn each_target_has_its_own_watermark_and_rows(db: &TestDb) {
     let asked = asked.map(|target| ProgressQuery { job: job("backup"), target, since: minute(1) });
     let found = one.store.progress(&asked).await.unwrap();
     let progress = |target, caught_up_through, newest_before, with_row: &[i64]| JobProgress {
+        edited_at: None,
         job: job("backup"),
         target,
         caught_up_through,

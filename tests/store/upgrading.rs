@@ -74,6 +74,7 @@ async fn what_was_accounted_for_is_carried_over(db: &TestDb) {
     let host = migrate(&old).await;
     let asked = [ProgressQuery { job: job("backup"), target: Target::fleet(), since: noon() }];
     let expected = JobProgress {
+        edited_at: None,
         job: job("backup"),
         target: Target::fleet(),
         caught_up_through: noon() + TTL,
