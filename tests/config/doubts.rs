@@ -93,7 +93,10 @@ fn a_check_up_says_in_words_what_each_job_does_and_where_that_stands() {
          [jobs.c]\nshell = \"true\"\nrun_on = \"one\"\nenabled = false\n\
          [jobs.d]\nshell = \"true\"\n[defaults]\nat = \"2090-01-01T03:00:00+01:00\"\n"
     );
-    let files = [("cronlatch.toml", main.as_str()), ("jobs.d/bad.toml", "[jobs.y]\nshell = \"true\"\n[jobs.z]\nschedule = 3\n")];
+    let files = [
+        ("cronlatch.toml", main.as_str()),
+        ("jobs.d/bad.toml", "[jobs.y]\nshell = \"true\"\n[jobs.z]\nschedule = 3\n"),
+    ];
     let folder = folder(&files);
     let checked = config::check(&folder.path().join("cronlatch.toml"));
     let told: Vec<(&str, &str, usize, &str)> = checked
