@@ -66,9 +66,9 @@ fn what_may_surprise_is_warned_about_with_its_place_and_its_remedy() {
 
 #[test]
 fn what_surprises_in_an_expression_is_told_at_its_own_place() {
-    let told = warnings(&bare("schedule = [\"@daily\", \"*/7 3 * * *\", \"0 0 31 * *\"]"));
+    let told = warnings(&bare("schedule = [\"@daily\", \"*/7 * * * *\", \"0 0 31 * *\"]"));
     assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].starts_with("cronlatch.toml:5:23: jobs.a.schedule[1] = \"*/7 3 * * *\": minute */7: "), "{told:?}");
+    assert!(told[0].starts_with("cronlatch.toml:5:23: jobs.a.schedule[1] = \"*/7 * * * *\": minute */7: "), "{told:?}");
     assert!(told[1].starts_with("cronlatch.toml:5:38: jobs.a.schedule[2] = \"0 0 31 * *\": "), "{told:?}");
 }
 
@@ -93,7 +93,10 @@ fn a_check_up_says_in_words_what_each_job_does_and_where_that_stands() {
          [jobs.c]\nshell = \"true\"\nrun_on = \"one\"\nenabled = false\n\
          [jobs.d]\nshell = \"true\"\n[defaults]\nat = \"2090-01-01T03:00:00+01:00\"\n"
     );
-    let files = [("cronlatch.toml", main.as_str()), ("jobs.d/bad.toml", "[jobs.z]\nschedule = \"@daily\"\n")];
+    let files = [
+        ("cronlatch.toml", main.as_str()),
+        ("jobs.d/bad.toml", "[jobs.y]\nshell = \"true\"\n[jobs.z]\nschedule = 3\n"),
+    ];
     let folder = folder(&files);
     let checked = config::check(&folder.path().join("cronlatch.toml"));
     let told: Vec<(&str, &str, usize, &str)> = checked
