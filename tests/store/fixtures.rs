@@ -209,7 +209,13 @@ impl Host {
 
 /// A job of one host of the fleet, that starts at its instants.
 pub fn seen(name: &str, digest: &str) -> JobSeen {
-    JobSeen { job: job(name), digest: digest.to_owned(), target: Target::fleet(), start_delay: Duration::ZERO }
+    JobSeen {
+        job: job(name),
+        digest: digest.to_owned(),
+        target: Target::fleet(),
+        serves: true,
+        start_delay: Duration::ZERO,
+    }
 }
 
 /// A follower of these jobs, with the lock `job:NAME`.
