@@ -145,6 +145,7 @@ async fn hosts_behind_a_transaction_pooler_win_each_trigger_once() {
         job: JobName::new("job-1").unwrap(),
         digest: "digest".to_owned(),
         target: Target::fleet(),
+        serves: true,
         start_delay: Duration::ZERO,
         serves: true,
     }];

@@ -17,6 +17,8 @@ CREATE TABLE job_progress (
     edited_at         timestamptz,
     -- When a host that lives had it in its file, to a day.
     seen_at           timestamptz NOT NULL,
+    -- When it was last registered with another definition; NULL if never.
+    edited_at         timestamptz,
     PRIMARY KEY (job, target)
 ) WITH (fillfactor = 50);
 CREATE INDEX job_progress_of_hosts ON job_progress (seen_at) WHERE target <> '';
@@ -360,7 +362,8 @@ END $$;
 -- Makes jobs known. Only rows that differ are written. An edited job doesn't catch up on what lay
 -- before, but for what may still be on its way through a claim.
 CREATE FUNCTION cronlatch_register_v2(
-    p_instance uuid, p_names text[], p_digests text[], p_targets text[], p_start_delays_ms bigint[], p_serves boolean[]
+    p_instance uuid, p_names text[], p_digests text[], p_targets text[], p_serves boolean[],
+    p_start_delays_ms bigint[]
 ) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     t timestamptz := cronlatch_now_v1();
@@ -375,21 +378,25 @@ BEGIN
     INSERT INTO job_progress AS p (job, target, digest, caught_up_through, seen_at)
     SELECT i.job, i.target, i.digest,
            CASE WHEN k.job IS NULL THEN t ELSE t - interval '10 seconds' - i.delay_ms * interval '1 millisecond' END, t
-    FROM unnest(p_names, p_targets, p_digests, p_start_delays_ms, p_serves) AS i (job, target, digest, delay_ms, serves)
+    FROM unnest(p_names, p_targets, p_digests, p_serves, p_start_delays_ms)
+         AS i (job, target, digest, serves, delay_ms)
     LEFT JOIN job_progress k ON k.job = i.job AND k.target = i.target
     WHERE i.serves AND (k.digest IS DISTINCT FROM i.digest OR k.seen_at < t - interval '1 day')
     ORDER BY i.job, i.target
     ON CONFLICT (job, target) DO UPDATE
     SET digest = excluded.digest, seen_at = excluded.seen_at,
+        edited_at = CASE WHEN p.digest = excluded.digest THEN p.edited_at ELSE t END,
         caught_up_through = CASE WHEN p.digest = excluded.digest THEN p.caught_up_through
                                  ELSE greatest(p.caught_up_through, excluded.caught_up_through) END,
         edited_at = CASE WHEN p.digest = excluded.digest THEN p.edited_at ELSE t END;
 
-    -- One that ran on every host and now runs on one, or the other way round, was edited: the
-    -- watermarks that it leaves are no good if it is changed back.
+    -- One that ran on every host and now runs on one, or the other way round, was edited, and one
+    -- that this host doesn't serve any more will have been: the watermarks that they leave are no
+    -- good if it is changed back.
     UPDATE job_progress p SET digest = ''
-    FROM unnest(p_names, p_targets) AS i (job, target)
-    WHERE p.job = i.job AND (p.target = '') <> (i.target = '') AND p.digest <> '';
+    FROM unnest(p_names, p_targets, p_serves) AS i (job, target, serves)
+    WHERE p.job = i.job AND p.digest <> ''
+      AND ((p.target = '') <> (i.target = '') OR p.target = i.target AND NOT i.serves);
 
     -- So are those of a job that this host may not run any more.
     UPDATE job_progress p SET digest = ''
@@ -486,11 +493,12 @@ BEGIN
     outcome := 'resumed';
 END $$;
 
--- Carries a catch-up plan out, if the watermark and the rows still are what it was made from, and the
--- job is not paused if something is to run late.
+-- Carries a catch-up plan out, if the watermark and the rows still are what it was made from. If
+-- something is to run late, the job must not be paused, nor, where nothing may run after a newer
+-- trigger, have a newer one.
 CREATE FUNCTION cronlatch_catch_up_v2(
     p_job text, p_target text, p_from timestamptz, p_through timestamptz, p_rows_since timestamptz,
-    p_rows_seen bigint, p_kinds text[], p_reasons text[], p_ranges_from timestamptz[], p_ranges_to timestamptz[],
+    p_rows_seen bigint, p_only_newest boolean, p_kinds text[], p_reasons text[], p_ranges_from timestamptz[], p_ranges_to timestamptz[],
     p_counts bigint[], p_runs uuid[], p_scheduled_at timestamptz[], p_resources text[], p_not_before_ms bigint[],
     p_waits_ms bigint[], p_start_deadlines_ms bigint[], p_reruns_left integer[], p_only_newest boolean
 ) RETURNS boolean LANGUAGE plpgsql AS $$
@@ -509,12 +517,11 @@ BEGIN
         SELECT FROM jobs WHERE name = p_job AND paused AND (paused_until IS NULL OR paused_until > t)) THEN
         RETURN false;
     END IF;
-    -- What was claimed since the plan was made is newer than what is to run late. Rows for a time to come
-    -- were left by a clock that was ahead.
+    -- Rows for a time to come were left by a clock that was wrong.
     IF p_only_newest AND EXISTS (
         SELECT FROM runs
-        WHERE job = p_job AND target = p_target AND origin = 'schedule' AND attempt = 1 AND scheduled_at <= t
-          AND scheduled_at > (SELECT max(at) FROM unnest(p_scheduled_at) AS late (at))) THEN
+        WHERE job = p_job AND target = p_target AND origin = 'schedule' AND attempt = 1
+          AND scheduled_at > (SELECT max(l.at) FROM unnest(p_scheduled_at) AS l (at)) AND scheduled_at <= t) THEN
         RETURN false;
     END IF;
     UPDATE job_progress SET caught_up_through = p_through

@@ -15,6 +15,8 @@ CREATE TABLE job_progress (
     edited_at         TEXT CHECK (edited_at GLOB '????-??-??T??:??:??.???Z'),
     -- When a host that lives had it in its file, to a day.
     seen_at           TEXT NOT NULL CHECK (seen_at GLOB '????-??-??T??:??:??.???Z'),
+    -- When it was last registered with another definition; NULL if never.
+    edited_at         TEXT CHECK (edited_at GLOB '????-??-??T??:??:??.???Z'),
     PRIMARY KEY (job, target)
 );
 CREATE INDEX job_progress_of_hosts ON job_progress (seen_at) WHERE target <> '';

@@ -15,8 +15,6 @@ pub struct ProgressQuery {
     pub job: JobName,
     /// For whom.
     pub target: Target,
-    /// How far back each trigger's row is looked up.
-    pub since: DateTime<Utc>,
 }
 
 /// Which of a job's triggers for one target have a row, past a watermark.
@@ -31,13 +29,12 @@ pub struct JobProgress {
     pub caught_up_through: DateTime<Utc>,
     /// Everything up to here is accounted for: the watermark, or later where the history is pruned.
     pub settled_through: DateTime<Utc>,
-    /// The newest scheduled instant with a row that is not later than `since`.
-    pub newest_before: Option<DateTime<Utc>>,
-    /// Scheduled instants later than both `since` and the watermark which have a row, in order.
+    /// All scheduled instants later than `settled_through` which have a row, in order.
     pub with_row: Vec<DateTime<Utc>>,
     /// The pause that the job is in, or its last one if that ended later than the watermark.
     pub pause: Option<Pause>,
-    /// When another definition of the job was registered last; what lay before is not caught up on.
+    /// When the job was last edited, if it was since it was new. `None`, too, if that is later than the
+    /// database's now: a clock was wrong.
     pub edited_at: Option<DateTime<Utc>>,
 }
 
@@ -66,6 +63,9 @@ pub struct CatchUpPlan {
     pub rows_seen: u64,
     /// From where on it saw them, exclusive.
     pub rows_since: DateTime<Utc>,
+    /// Whether nothing may run late after a newer trigger was claimed: with a row by now that is later
+    /// than all of `late`, nothing is done.
+    pub only_newest: bool,
     /// What is over without a row each.
     pub ranges: Vec<TriggerRange>,
     /// What is to be run late, oldest first: each waits for any eligible host, and for those before it.

@@ -21,11 +21,21 @@ pub struct JobSeen {
     pub digest: String,
     /// For whom the triggers are that this host accounts for.
     pub target: Target,
+    /// Whether this host may run it. If not, the triggers of its own are nobody's: it has no watermark,
+    /// and counts as edited once it may. Without a meaning for a job of one host of the fleet.
+    pub serves: bool,
     /// How long after its instant a trigger is claimed.
     pub start_delay: Duration,
     /// Whether this host accounts for them at all: not for a job of every host that it may not run. What
     /// it has accounted for until then counts for nothing when it may again.
     pub serves: bool,
+}
+
+impl JobSeen {
+    /// Whether its triggers are accounted for by this host.
+    pub(super) fn has_watermark(&self) -> bool {
+        self.serves || self.target == Target::fleet()
+    }
 }
 
 /// A job that live hosts don't have in one version.
@@ -138,7 +148,8 @@ pub trait Jobs: Send + Sync {
     async fn progress(&self, queries: &[ProgressQuery]) -> Result<Vec<JobProgress>, StoreError>;
 
     /// Carries a catch-up plan out, if the watermark still stands where the plan began, no trigger was
-    /// claimed since, and a job that is to run late is not paused. `Ok(false)`: something moved; nothing
+    /// claimed since, and a job that is to run late is not paused, nor has a newer trigger that forbids
+    /// it. `Ok(false)`: something moved; nothing
     /// was written, and the plan is to be made anew.
     ///
     /// # Errors

@@ -106,6 +106,8 @@ column_words! {
         NoCatchUp = "no_catch_up",
         /// The job was paused.
         Paused = "paused",
+        /// The job was edited before it was accounted for.
+        Edited = "edited",
         /// A blackout of the job's schedule took it.
         Blackout = "blackout",
         /// The job catches up on so many at most, and later ones came.

@@ -12,7 +12,7 @@ use super::fixtures::*;
 
 on_both_databases!(
     progress_is_the_watermark_and_the_rows_past_it,
-    progress_looks_no_further_back_than_asked,
+    progress_looks_no_further_back_than_the_pruned_history,
     progress_counts_the_schedules_own_triggers_only,
     a_job_that_is_not_registered_has_no_progress,
     a_plan_moves_the_watermark_and_writes_what_was_missed,
@@ -29,6 +29,9 @@ on_both_databases!(
     a_watermark_in_the_future_means_nothing_to_claims,
     a_watermark_in_the_future_is_put_right,
     ranges_say_what_took_the_triggers,
+    a_plan_for_the_newest_trigger_is_not_carried_out_once_a_newer_one_was_claimed,
+    what_is_no_newer_trigger_of_the_schedule_stops_no_plan,
+    a_plan_without_a_late_run_is_carried_out_whatever_is_newer,
     nothing_is_to_run_late_of_a_paused_job,
     what_a_pause_took_is_recorded_in_it,
 );
@@ -50,15 +53,15 @@ pub async fn claimed_and_finished(host: &Host, claim: &Claim) {
     host.store.finish(&run, &success(), &[]).await.unwrap();
 }
 
-pub async fn progress_for(host: &Host, target: Target, since: DateTime<Utc>) -> JobProgress {
-    let asked = [ProgressQuery { job: job("backup"), target, since }];
+pub async fn progress_for(host: &Host, target: Target) -> JobProgress {
+    let asked = [ProgressQuery { job: job("backup"), target }];
     let mut progress = host.store.progress(&asked).await.unwrap();
     assert_eq!(progress.len(), 1);
     progress.remove(0)
 }
 
-async fn progress(host: &Host, since: DateTime<Utc>) -> JobProgress {
-    progress_for(host, Target::fleet(), since).await
+async fn progress(host: &Host) -> JobProgress {
+    progress_for(host, Target::fleet()).await
 }
 
 /// A plan from noon on: two triggers are missed, the third is run late.
@@ -71,6 +74,7 @@ pub fn plan(db_now: DateTime<Utc>) -> CatchUpPlan {
         through: minute(3),
         rows_seen: 0,
         rows_since: db_now,
+        only_newest: false,
         ranges: vec![TriggerRange {
             kind: RangeKind::Missed,
             from: minute(1),
@@ -107,24 +111,28 @@ async fn progress_is_the_watermark_and_the_rows_past_it(db: &TestDb) {
         target: Target::fleet(),
         caught_up_through: noon(),
         settled_through: noon(),
-        newest_before: Some(noon()),
         with_row: vec![minute(2), minute(5), minute(9)],
         pause: None,
+        edited_at: None,
     };
-    assert_eq!(progress(&host, noon()).await, expected);
+    assert_eq!(progress(&host).await, expected);
 }
 
-async fn progress_looks_no_further_back_than_asked(db: &TestDb) {
+async fn progress_looks_no_further_back_than_the_pruned_history(db: &TestDb) {
     let host = registered(db).await;
     db.freeze_clock(minute(10)).await;
     for number in [1, 3, 5] {
         claimed_and_finished(&host, &host.claim("backup", minute(number))).await;
     }
-    let later = progress(&host, minute(3)).await;
-    assert_eq!((later.newest_before, later.with_row), (Some(minute(3)), vec![minute(5)]));
-    // Before the watermark nothing is looked up, however far back is asked for.
-    let earlier = progress(&host, minute(-60)).await;
-    assert_eq!((earlier.newest_before, earlier.with_row), (None, vec![minute(1), minute(3), minute(5)]));
+    let pruned = async |through| {
+        db.sql(format!("UPDATE jobs SET pruned_through = '{}'", text(through))).await;
+        let found = progress(&host).await;
+        (found.caught_up_through, found.settled_through, found.with_row)
+    };
+    let all = vec![minute(1), minute(3), minute(5)];
+    assert_eq!(pruned(minute(-60)).await, (noon(), noon(), all.clone()));
+    assert_eq!(pruned(minute(1) - MILLISECOND).await, (noon(), minute(1) - MILLISECOND, all));
+    assert_eq!(pruned(minute(3)).await, (noon(), minute(3), vec![minute(5)]));
 }
 
 async fn progress_counts_the_schedules_own_triggers_only(db: &TestDb) {
@@ -149,13 +157,12 @@ async fn progress_counts_the_schedules_own_triggers_only(db: &TestDb) {
     // Two attempts at one trigger are one trigger.
     claimed_and_finished(&host, &host.claim("backup", minute(4))).await;
     claimed_and_finished(&host, &Claim { attempt: 2, ..host.claim("backup", minute(4)) }).await;
-    assert_eq!(progress(&host, noon()).await.with_row, [minute(4)]);
+    assert_eq!(progress(&host).await.with_row, [minute(4)]);
 }
 
 async fn a_job_that_is_not_registered_has_no_progress(db: &TestDb) {
     let host = registered(db).await;
-    let asked =
-        ["unknown", "backup"].map(|name| ProgressQuery { job: job(name), target: Target::fleet(), since: noon() });
+    let asked = ["unknown", "backup"].map(|name| ProgressQuery { job: job(name), target: Target::fleet() });
     let progress = host.store.progress(&asked).await.unwrap();
     assert_eq!(progress.into_iter().map(|progress| progress.job).collect::<Vec<_>>(), [job("backup")]);
     assert_eq!(host.store.progress(&[]).await.unwrap(), []);
@@ -165,7 +172,7 @@ async fn a_plan_moves_the_watermark_and_writes_what_was_missed(db: &TestDb) {
     let host = registered(db).await;
     db.freeze_clock(minute(4)).await;
     assert!(host.store.catch_up(&plan(noon())).await.unwrap());
-    assert_eq!(progress(&host, noon()).await.caught_up_through, minute(3));
+    assert_eq!(progress(&host).await.caught_up_through, minute(3));
     let range = format!(
         "job = 'backup' AND kind = 'missed' AND reason = 'superseded' AND count = 2 \
          AND range_from = '{}' AND range_to = '{}' AND recorded_at = '{}'",
@@ -179,7 +186,7 @@ async fn a_plan_moves_the_watermark_and_writes_what_was_missed(db: &TestDb) {
     let nothing =
         CatchUpPlan { from: minute(3), through: minute(4), rows_seen: 1, ranges: vec![], late: vec![], ..plan(noon()) };
     assert!(host.store.catch_up(&nothing).await.unwrap());
-    assert_eq!(progress(&host, noon()).await.caught_up_through, minute(4));
+    assert_eq!(progress(&host).await.caught_up_through, minute(4));
 }
 
 async fn a_plan_made_from_an_old_watermark_writes_nothing(db: &TestDb) {
@@ -189,7 +196,7 @@ async fn a_plan_made_from_an_old_watermark_writes_nothing(db: &TestDb) {
         let stale = CatchUpPlan { through: minute(9), ..plan(from) };
         assert!(!host.store.catch_up(&stale).await.unwrap());
     }
-    assert_eq!(progress(&host, noon()).await.caught_up_through, minute(3));
+    assert_eq!(progress(&host).await.caught_up_through, minute(3));
     assert_eq!((db.count("trigger_ranges", "1 = 1").await, db.count("runs", "1 = 1").await), (1, 1));
 }
 
@@ -202,7 +209,7 @@ async fn of_ten_hosts_with_one_plan_one_carries_it_out(db: &TestDb) {
     let carried_out = at_once(plans).await;
     assert_eq!(carried_out.iter().filter(|done| **done).count(), 1);
     assert_eq!((db.count("trigger_ranges", "1 = 1").await, db.count("runs", "1 = 1").await), (1, 1));
-    assert_eq!(progress(&host, noon()).await.caught_up_through, minute(3));
+    assert_eq!(progress(&host).await.caught_up_through, minute(3));
     assert_eq!(db.errors_logged(), [""; 0]);
 }
 
@@ -220,7 +227,7 @@ async fn a_late_run_waits_and_any_host_takes_it(db: &TestDb) {
     let other = Host::new(db, "web-2");
     let run = other.take(late, "job:backup").await;
     assert!(other.store.finish(&run, &success(), &[]).await.unwrap().recorded);
-    assert_eq!(progress(&host, noon()).await.caught_up_through, minute(3));
+    assert_eq!(progress(&host).await.caught_up_through, minute(3));
 }
 
 async fn a_plan_is_not_carried_out_when_a_trigger_was_claimed_meanwhile(db: &TestDb) {
@@ -229,7 +236,7 @@ async fn a_plan_is_not_carried_out_when_a_trigger_was_claimed_meanwhile(db: &Tes
     let claim = host.claim("backup", minute(3));
     claimed_and_finished(&host, &claim).await;
     assert!(!host.store.catch_up(&plan(noon())).await.unwrap());
-    assert_eq!(progress(&host, noon()).await.caught_up_through, noon());
+    assert_eq!(progress(&host).await.caught_up_through, noon());
     assert_eq!(db.count("trigger_ranges", "1 = 1").await, 0);
     assert_eq!(host.store.waiting(&host.name).await.unwrap(), []);
     assert_eq!(row(&host.store, claim.run).await.state, RunState::Succeeded);
@@ -325,11 +332,11 @@ async fn a_watermark_in_the_future_is_put_right(db: &TestDb) {
     db.sql(format!("UPDATE job_progress SET caught_up_through = '{}'", text(wrong))).await;
     db.freeze_clock(minute(2)).await;
     host.run(&host.claim("backup", minute(1))).await;
-    let found = progress(&host, noon()).await;
+    let found = progress(&host).await;
     assert_eq!((found.caught_up_through, found.settled_through, found.with_row), (wrong, wrong, vec![]));
     let right = CatchUpPlan { through: minute(2), rows_since: minute(2), ranges: vec![], late: vec![], ..plan(wrong) };
     assert!(host.store.catch_up(&right).await.unwrap());
-    assert_eq!(progress(&host, noon()).await.caught_up_through, minute(2));
+    assert_eq!(progress(&host).await.caught_up_through, minute(2));
     assert!(!host.store.catch_up(&right).await.unwrap());
 }
 
@@ -372,13 +379,66 @@ async fn ranges_say_what_took_the_triggers(db: &TestDb) {
     assert_eq!(host.store.missed(&recent).await.unwrap(), expected[..1]);
 }
 
+async fn a_plan_for_the_newest_trigger_is_not_carried_out_once_a_newer_one_was_claimed(db: &TestDb) {
+    let host = registered(db).await;
+    db.freeze_clock(minute(5)).await;
+    let newer = host.claim("backup", minute(4));
+    claimed_and_finished(&host, &newer).await;
+    let of_two = |only_newest| {
+        let late = &plan(noon()).late[0];
+        let older = LateRun { run: RunId::generate(), scheduled_at: minute(2), ..late.clone() };
+        CatchUpPlan { only_newest, ranges: vec![], late: vec![late.clone(), older], ..plan(noon()) }
+    };
+    assert!(!host.store.catch_up(&of_two(true)).await.unwrap());
+    assert_eq!((db.count("runs", "1 = 1").await, progress(&host).await.caught_up_through), (1, noon()));
+    // A job that catches up on all of them doesn't mind.
+    assert!(host.store.catch_up(&of_two(false)).await.unwrap());
+    assert_eq!(db.count("runs", "1 = 1").await, 3);
+}
+
+async fn what_is_no_newer_trigger_of_the_schedule_stops_no_plan(db: &TestDb) {
+    let host = registered(db).await;
+    // A clock that was ahead has left a row for a time to come.
+    db.freeze_clock(minute(9)).await;
+    claimed_and_finished(&host, &host.claim("backup", minute(9))).await;
+    db.freeze_clock(minute(8)).await;
+    let trigger = |number| Trigger::scheduled(job("backup"), minute(number));
+    let others = [
+        host.claim("restore", minute(4)),
+        Claim {
+            trigger: Trigger { target: Target::from_column("web-1"), ..trigger(5) },
+            ..host.claim("backup", noon())
+        },
+        Claim {
+            trigger: Trigger { origin: Origin::from_column("request-1"), ..trigger(6) },
+            kind: TriggerKind::Manual,
+            ..host.claim("backup", noon())
+        },
+        Claim { attempt: 2, kind: TriggerKind::Rerun, ..host.claim("backup", minute(7)) },
+    ];
+    for claim in &others {
+        claimed_and_finished(&host, claim).await;
+    }
+    let plan = CatchUpPlan { only_newest: true, ..plan(noon()) };
+    assert!(host.store.catch_up(&plan).await.unwrap());
+    assert_eq!(row(&host.store, plan.late[0].run).await.state, RunState::Waiting);
+}
+
+async fn a_plan_without_a_late_run_is_carried_out_whatever_is_newer(db: &TestDb) {
+    let host = registered(db).await;
+    db.freeze_clock(minute(5)).await;
+    claimed_and_finished(&host, &host.claim("backup", minute(4))).await;
+    let plan = CatchUpPlan { only_newest: true, late: vec![], ..plan(noon()) };
+    assert!(host.store.catch_up(&plan).await.unwrap());
+}
+
 async fn nothing_is_to_run_late_of_a_paused_job(db: &TestDb) {
     let host = registered(db).await;
     db.freeze_clock(minute(4)).await;
     host.store.pause(&job("backup"), &Pausing { until: Some(minute(5)), ..pausing() }).await.unwrap();
     assert!(!host.store.catch_up(&plan(noon())).await.unwrap());
     assert_eq!(db.count("runs", "1 = 1").await + db.count("trigger_ranges", "1 = 1").await, 0);
-    assert_eq!(progress(&host, noon()).await.caught_up_through, noon());
+    assert_eq!(progress(&host).await.caught_up_through, noon());
     db.freeze_clock(minute(5)).await;
     assert!(host.store.catch_up(&plan(noon())).await.unwrap());
 }

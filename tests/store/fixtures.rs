@@ -213,8 +213,8 @@ pub fn seen(name: &str, digest: &str) -> JobSeen {
         job: job(name),
         digest: digest.to_owned(),
         target: Target::fleet(),
-        start_delay: Duration::ZERO,
         serves: true,
+        start_delay: Duration::ZERO,
     }
 }
 

@@ -48,7 +48,7 @@ async fn resume(host: &Host) -> Resumed {
 }
 
 async fn told(host: &Host, target: Target) -> Option<Pause> {
-    let asked = [ProgressQuery { job: job("backup"), target, since: noon() }];
+    let asked = [ProgressQuery { job: job("backup"), target }];
     host.store.progress(&asked).await.unwrap()[0].pause
 }
 
@@ -149,13 +149,14 @@ fn accounted(from: DateTime<Utc>, through: DateTime<Utc>) -> CatchUpPlan {
         through,
         rows_seen: 0,
         rows_since: from,
+        only_newest: false,
         ranges: vec![],
         late: vec![],
     }
 }
 
 async fn watermark(host: &Host) -> DateTime<Utc> {
-    let asked = [ProgressQuery { job: job("backup"), target: Target::fleet(), since: noon() }];
+    let asked = [ProgressQuery { job: job("backup"), target: Target::fleet() }];
     host.store.progress(&asked).await.unwrap()[0].caught_up_through
 }
 

@@ -176,7 +176,7 @@ async fn one_of_everything(host: &Host, name: &str, which: usize, at: DateTime<U
         3 => drop(host.store.prune(&Retention { keep: TTL, keep_runs: 2, horizon: SECOND, after: None }).await?),
         _ => drop(host.store.recover(None).await?),
     }
-    let asked = ProgressQuery { job: job(name), target: Target::fleet(), since: at };
+    let asked = ProgressQuery { job: job(name), target: Target::fleet() };
     if let Some(progress) = host.store.progress(&[asked]).await?.pop() {
         let from = progress.caught_up_through;
         let plan = CatchUpPlan { job: job(name), ..plan(from) };

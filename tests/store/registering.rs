@@ -1,7 +1,7 @@
 //! What the tables learn of the jobs in the hosts' files.
 
 use chrono::{DateTime, Utc};
-use cronlatch::store::{JobSeen, ProgressQuery};
+use cronlatch::store::{JobProgress, JobSeen, ProgressQuery};
 use cronlatch::trigger::Target;
 
 use super::database::TestDb;
@@ -23,6 +23,11 @@ on_both_databases!(
     a_job_that_was_taken_out_begins_anew_when_it_comes_back,
     a_job_that_another_host_still_has_goes_on_when_one_takes_it_out,
     another_hosts_watermark_is_left_alone_when_a_job_is_taken_out,
+    a_job_that_a_host_may_not_run_has_no_watermark_there,
+    a_job_that_a_host_may_run_again_counts_as_edited_there,
+    a_job_of_one_host_of_the_fleet_has_its_watermark_wherever_it_may_run,
+    when_a_job_was_edited_is_kept_for_each_target,
+    an_edit_by_a_clock_that_was_ahead_means_nothing,
 );
 
 async fn watermark(host: &Host) -> DateTime<Utc> {
@@ -30,8 +35,12 @@ async fn watermark(host: &Host) -> DateTime<Utc> {
 }
 
 async fn watermark_of(host: &Host, target: Target) -> DateTime<Utc> {
-    let asked = [ProgressQuery { job: job("backup"), target, since: noon() }];
-    host.store.progress(&asked).await.unwrap()[0].caught_up_through
+    progress_of(host, target).await.unwrap().caught_up_through
+}
+
+async fn progress_of(host: &Host, target: Target) -> Option<JobProgress> {
+    let asked = [ProgressQuery { job: job("backup"), target }];
+    host.store.progress(&asked).await.unwrap().pop()
 }
 
 /// A job that this host runs beside all others.
@@ -240,4 +249,90 @@ async fn another_hosts_watermark_is_left_alone_when_a_job_is_taken_out(db: &Test
     }
     assert_eq!(watermark_of(&one, Target::from_column("web-1")).await, noon() + TTL - 10 * SECOND);
     assert_eq!(watermark_of(&one, Target::from_column("web-2")).await, noon());
+}
+
+async fn a_job_that_a_host_may_not_run_has_no_watermark_there(db: &TestDb) {
+    let (one, other) = (Host::new(db, "web-1"), Host::new(db, "web-2"));
+    db.freeze_clock(noon()).await;
+    register(&one, &[JobSeen { serves: false, ..own(&one, "one") }]).await;
+    register(&other, &[own(&other, "one")]).await;
+    let target = |host: &Host| Target::from_column(host.name.as_str());
+    assert_eq!(progress_of(&one, target(&one)).await, None);
+    assert_eq!(watermark_of(&one, target(&other)).await, noon());
+    // It is in its file all the same.
+    assert_eq!(db.count("job_definitions", "job = 'backup' AND digest = 'one'").await, 2);
+    // New there, once it may run it.
+    db.freeze_clock(noon() + TTL).await;
+    register(&one, &[own(&one, "one")]).await;
+    let begun = progress_of(&one, target(&one)).await.unwrap();
+    assert_eq!((begun.caught_up_through, begun.edited_at), (noon() + TTL, None));
+}
+
+async fn a_job_that_a_host_may_run_again_counts_as_edited_there(db: &TestDb) {
+    let (one, other) = (Host::new(db, "web-1"), Host::new(db, "web-2"));
+    let target = |host: &Host| Target::from_column(host.name.as_str());
+    db.freeze_clock(noon()).await;
+    for host in [&one, &other] {
+        register(host, &[own(host, "one")]).await;
+    }
+    for _ in 0..2 {
+        register(&one, &[JobSeen { serves: false, ..own(&one, "one") }]).await;
+        assert_eq!(watermark_of(&one, target(&one)).await, noon());
+    }
+    let again = noon() + TTL;
+    db.freeze_clock(again).await;
+    for host in [&one, &other] {
+        register(host, &[own(host, "one")]).await;
+    }
+    let edited = progress_of(&one, target(&one)).await.unwrap();
+    assert_eq!((edited.caught_up_through, edited.edited_at), (again - 10 * SECOND, Some(again)));
+    let untouched = progress_of(&one, target(&other)).await.unwrap();
+    assert_eq!((untouched.caught_up_through, untouched.edited_at), (noon(), None));
+}
+
+async fn a_job_of_one_host_of_the_fleet_has_its_watermark_wherever_it_may_run(db: &TestDb) {
+    let (one, other) = (Host::new(db, "web-1"), Host::new(db, "web-2"));
+    db.freeze_clock(noon()).await;
+    register(&one, &[JobSeen { serves: false, ..seen("backup", "one") }]).await;
+    assert_eq!(watermark(&one).await, noon());
+    db.freeze_clock(noon() + TTL).await;
+    register(&other, &[seen("backup", "one")]).await;
+    assert_eq!(watermark(&one).await, noon());
+}
+
+async fn when_a_job_was_edited_is_kept_for_each_target(db: &TestDb) {
+    let (one, other) = (Host::new(db, "web-1"), Host::new(db, "web-2"));
+    let edits = async || {
+        let mut found = Vec::new();
+        for name in ["web-1", "web-2"] {
+            found.push(progress_of(&one, Target::from_column(name)).await.unwrap().edited_at);
+        }
+        found
+    };
+    for (number, digest) in [(0, "one"), (1, "one"), (2, "two"), (3, "two")] {
+        db.freeze_clock(noon() + number * TTL).await;
+        register(&one, &[own(&one, digest)]).await;
+        register(&other, &[own(&other, "one")]).await;
+        let edited_at = (number >= 2).then(|| noon() + 2 * TTL);
+        assert_eq!(edits().await, [edited_at, None], "{digest}, reading {number}");
+    }
+    // Nor does a reading that only says that it is still there.
+    db.sql("UPDATE job_progress SET seen_at = '2001-01-01T00:00:00.000Z'").await;
+    register(&one, &[own(&one, "two")]).await;
+    assert_eq!(edits().await, [Some(noon() + 2 * TTL), None]);
+    register(&one, &[own(&one, "three")]).await;
+    assert_eq!(edits().await, [Some(noon() + 3 * TTL), None]);
+}
+
+async fn an_edit_by_a_clock_that_was_ahead_means_nothing(db: &TestDb) {
+    let host = Host::new(db, "web-1");
+    db.freeze_clock(noon()).await;
+    host.register("backup", "one").await;
+    let ahead = noon() + 60 * TTL;
+    db.freeze_clock(ahead).await;
+    host.register("backup", "two").await;
+    let edited_at = async || progress_of(&host, Target::fleet()).await.unwrap().edited_at;
+    assert_eq!(edited_at().await, Some(ahead));
+    db.freeze_clock(noon() + TTL).await;
+    assert_eq!(edited_at().await, None);
 }

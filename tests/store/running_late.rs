@@ -57,6 +57,7 @@ async fn catch_up(db: &TestDb, host: &Host, from: DateTime<Utc>, through: DateTi
         through,
         rows_seen: 0,
         rows_since: from,
+        only_newest: false,
         ranges: vec![],
         late,
     };

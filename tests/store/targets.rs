@@ -46,23 +46,19 @@ async fn each_target_has_its_own_watermark_and_rows(db: &TestDb) {
     db.sql(format!("UPDATE job_progress SET caught_up_through = '{}' WHERE target = 'web-2'", text(minute(2)))).await;
     claimed_and_finished(&one, &one.claim("backup", minute(5))).await;
     let asked = [web(2), Target::fleet(), web(1), web(3)];
-    let asked = asked.map(|target| ProgressQuery { job: job("backup"), target, since: minute(1) });
+    let asked = asked.map(|target| ProgressQuery { job: job("backup"), target });
     let found = one.store.progress(&asked).await.unwrap();
-    let progress = |target, caught_up_through, newest_before, with_row: &[i64]| JobProgress {
-        edited_at: None,
+    let progress = |target, caught_up_through, with_row: &[i64]| JobProgress {
         job: job("backup"),
         target,
         caught_up_through,
         settled_through: caught_up_through,
-        newest_before,
         with_row: with_row.iter().copied().map(minute).collect(),
         pause: None,
+        edited_at: None,
     };
-    let expected = [
-        progress(Target::fleet(), noon(), None, &[5]),
-        progress(web(1), noon(), Some(minute(1)), &[]),
-        progress(web(2), minute(2), Some(minute(1)), &[3, 4]),
-    ];
+    let expected =
+        [progress(Target::fleet(), noon(), &[5]), progress(web(1), noon(), &[1]), progress(web(2), minute(2), &[3, 4])];
     assert_eq!(found, expected);
 }
 
@@ -74,8 +70,8 @@ async fn a_plan_for_one_target_leaves_the_others_alone(db: &TestDb) {
     claimed_and_finished(&two, &own_claim(&two, minute(2))).await;
     let plan = CatchUpPlan { target: web(1), ..plan(noon()) };
     assert!(one.store.catch_up(&plan).await.unwrap());
-    assert_eq!(progress_for(&one, web(1), noon()).await.caught_up_through, minute(3));
-    assert_eq!(progress_for(&one, web(2), noon()).await.caught_up_through, noon());
+    assert_eq!(progress_for(&one, web(1)).await.caught_up_through, minute(3));
+    assert_eq!(progress_for(&one, web(2)).await.caught_up_through, noon());
     assert_eq!(one.store.claim(&own_claim(&one, minute(2))).await.unwrap(), Claimed::Settled);
     one.run(&own_claim(&one, minute(4))).await;
     two.run(&own_claim(&two, minute(3))).await;
@@ -97,7 +93,7 @@ async fn of_ten_hosts_with_one_plan_for_one_target_one_carries_it_out(db: &TestD
     let carried_out = at_once(plans).await;
     assert_eq!(carried_out.iter().filter(|done| **done).count(), 1);
     assert_eq!((db.count("trigger_ranges", "1 = 1").await, db.count("runs", "1 = 1").await), (1, 1));
-    assert_eq!(progress_for(&host, web(2), noon()).await.caught_up_through, noon());
+    assert_eq!(progress_for(&host, web(2)).await.caught_up_through, noon());
 }
 
 async fn targets_that_are_caught_up_at_once_are_all_caught_up(db: &TestDb) {

@@ -72,16 +72,16 @@ async fn what_was_accounted_for_is_carried_over(db: &TestDb) {
     ))
     .await;
     let host = migrate(&old).await;
-    let asked = [ProgressQuery { job: job("backup"), target: Target::fleet(), since: noon() }];
+    let asked = [ProgressQuery { job: job("backup"), target: Target::fleet() }];
     let expected = JobProgress {
         edited_at: None,
         job: job("backup"),
         target: Target::fleet(),
         caught_up_through: noon() + TTL,
         settled_through: noon() + TTL,
-        newest_before: None,
         with_row: vec![],
         pause: None,
+        edited_at: None,
     };
     assert_eq!(host.store.progress(&asked).await.unwrap(), std::slice::from_ref(&expected));
     // The same file, read again, changes nothing.

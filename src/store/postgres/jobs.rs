@@ -24,8 +24,8 @@ impl Jobs for PostgresStore {
             .bind(jobs.iter().map(|seen| seen.job.as_str()).collect::<Vec<_>>())
             .bind(jobs.iter().map(|seen| seen.digest.as_str()).collect::<Vec<_>>())
             .bind(jobs.iter().map(|seen| seen.target.as_str()).collect::<Vec<_>>())
-            .bind(jobs.iter().map(|seen| millis(seen.start_delay)).collect::<Vec<_>>())
-            .bind(jobs.iter().map(|seen| seen.serves).collect::<Vec<_>>());
+            .bind(jobs.iter().map(JobSeen::has_watermark).collect::<Vec<_>>())
+            .bind(jobs.iter().map(|seen| millis(seen.start_delay)).collect::<Vec<_>>());
         self.one(call, query).await?;
         Ok(())
     }
@@ -62,13 +62,12 @@ impl Jobs for PostgresStore {
     async fn progress(&self, queries: &[ProgressQuery]) -> Result<Vec<JobProgress>, StoreError> {
         let jobs: Vec<_> = queries.iter().map(|query| query.job.as_str()).collect();
         let targets: Vec<_> = queries.iter().map(|query| query.target.as_str()).collect();
-        let since: Vec<_> = queries.iter().map(|query| query.since).collect();
         let mut call = self.work.call("read what is caught up").await?;
-        let query = self.query(sql::PROGRESS_JOBS).bind(&jobs).bind(&targets).bind(&since);
+        let query = self.query(sql::PROGRESS_JOBS).bind(&jobs).bind(&targets);
         let rows = self.run(&mut call, query).await?;
         let mut progress = rows.iter().map(job_progress).collect::<Result<Vec<_>, _>>()?;
         sort(&mut progress);
-        let query = self.query(sql::PROGRESS_ROWS).bind(&jobs).bind(&targets).bind(&since);
+        let query = self.query(sql::PROGRESS_ROWS).bind(&jobs).bind(&targets);
         for row in self.all(call, query).await? {
             let (job, target): (String, String) = (column(&row, "job")?, column(&row, "target")?);
             add_row(&mut progress, &job, &target, column(&row, "scheduled_at")?);
@@ -87,6 +86,7 @@ impl Jobs for PostgresStore {
             .bind(plan.through)
             .bind(plan.rows_since)
             .bind(i64::try_from(plan.rows_seen).unwrap_or(i64::MAX))
+            .bind(plan.only_newest)
             .bind(ranges.iter().map(|range| range.kind.as_str()).collect::<Vec<_>>())
             .bind(ranges.iter().map(|range| range.reason.as_str()).collect::<Vec<_>>())
             .bind(ranges.iter().map(|range| range.from).collect::<Vec<_>>())
@@ -119,7 +119,6 @@ fn job_progress(row: &PgRow) -> Result<JobProgress, StoreError> {
         target: Target::from_column(column::<String>(row, "target")?),
         caught_up_through: column(row, "caught_up_through")?,
         settled_through: column(row, "settled_through")?,
-        newest_before: column(row, "newest_before")?,
         with_row: Vec::new(),
         pause,
         edited_at: column(row, "edited_at")?,

@@ -210,28 +210,26 @@ pub(super) const RESUME: &str = "SELECT outcome, paused_from, closed FROM cronla
 pub(super) const PROGRESS_JOBS: &str = "
 SELECT p.job, p.target, p.caught_up_through, p.edited_at,
        greatest(p.caught_up_through, j.pruned_through) AS settled_through,
-       (SELECT max(r.scheduled_at) FROM runs r
-        WHERE r.job = p.job AND r.scheduled_at <= i.since AND r.target = p.target AND r.origin = 'schedule')
-           AS newest_before,
        CASE WHEN j.paused AND (j.paused_until IS NULL OR j.paused_until > cronlatch_now_v1())
                  OR j.paused_until > p.caught_up_through
             THEN coalesce(j.paused_at, p.caught_up_through) END AS paused_from,
-       j.paused_until
-FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS i (job, target, since)
+       j.paused_until, CASE WHEN p.edited_at <= cronlatch_now_v1() THEN p.edited_at END AS edited_at
+FROM unnest($1::text[], $2::text[]) AS i (job, target)
 JOIN job_progress p ON p.job = i.job AND p.target = i.target
 JOIN jobs j ON j.name = i.job";
 
 pub(super) const PROGRESS_ROWS: &str = "
 SELECT r.job, r.target, r.scheduled_at
-FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS i (job, target, since)
+FROM unnest($1::text[], $2::text[]) AS i (job, target)
 JOIN job_progress p ON p.job = i.job AND p.target = i.target
-JOIN runs r ON r.job = i.job AND r.scheduled_at > greatest(p.caught_up_through, i.since)
+JOIN jobs j ON j.name = i.job
+JOIN runs r ON r.job = i.job AND r.scheduled_at > greatest(p.caught_up_through, j.pruned_through)
 WHERE r.origin = 'schedule' AND r.target = i.target AND r.attempt = 1
 ORDER BY r.job, r.target, r.scheduled_at";
 
 pub(super) const CATCH_UP: &str = "
-SELECT cronlatch_catch_up_v2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-                              $19) AS carried_out";
+SELECT cronlatch_catch_up_v2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
+    AS carried_out";
 
 /// The beat, and who else lives.
 pub(super) const BEAT: &str = "

@@ -20,7 +20,7 @@ impl Jobs for SqliteStore {
     async fn register(&self, instance: InstanceId, jobs: &[JobSeen]) -> Result<(), StoreError> {
         let listed = |seen: &JobSeen| {
             let (job, target) = (seen.job.as_str().to_owned(), seen.target.as_str().to_owned());
-            (job, seen.digest.clone(), target, millis(seen.start_delay), seen.serves)
+            (job, seen.digest.clone(), target, millis(seen.start_delay), seen.has_watermark())
         };
         let listed: Vec<_> = jobs.iter().map(listed).collect();
         let listed = serde_json::to_string(&listed).expect("strings and numbers can be written as JSON");
@@ -89,9 +89,7 @@ impl Jobs for SqliteStore {
     }
 
     async fn progress(&self, queries: &[ProgressQuery]) -> Result<Vec<JobProgress>, StoreError> {
-        let asked = |query: &ProgressQuery| {
-            (query.job.as_str().to_owned(), query.target.as_str().to_owned(), text(query.since))
-        };
+        let asked = |query: &ProgressQuery| (query.job.as_str().to_owned(), query.target.as_str().to_owned());
         let asked: Vec<_> = queries.iter().map(asked).collect();
         let asked = serde_json::to_string(&asked).expect("strings can be written as JSON");
         let mut call = self.work.call("read what is caught up").await?;
@@ -121,7 +119,8 @@ impl Transaction<'_> {
         Ok(u64::try_from(rows.len()).unwrap_or(u64::MAX))
     }
 
-    async fn catch_up(&mut self, plan: &CatchUpPlan) -> Result<bool, StoreError> {
+    /// Whether the rows still are what a plan was made from, and nothing forbids what it runs late.
+    async fn still_holds(&mut self, plan: &CatchUpPlan) -> Result<bool, StoreError> {
         let (job, target) = (plan.job.as_str(), plan.target.as_str());
         let seen =
             sqlx::query(sql::ROWS_SEEN).bind(job).bind(target).bind(text(plan.rows_since)).bind(text(plan.through));
@@ -132,12 +131,17 @@ impl Transaction<'_> {
         if !plan.late.is_empty() && self.optional(sqlx::query(sql::CATCH_UP_PAUSED).bind(job)).await?.is_some() {
             return Ok(false);
         }
-        if let (true, Some(newest)) = (plan.only_newest, plan.late.iter().map(|late| late.scheduled_at).max()) {
-            let newer = sqlx::query(sql::CATCH_UP_NEWER).bind(job).bind(target).bind(text(newest));
-            if self.optional(newer).await?.is_some() {
-                return Ok(false);
-            }
+        let newest = plan.late.iter().map(|late| late.scheduled_at).max().filter(|_| plan.only_newest);
+        let Some(newest) = newest else { return Ok(true) };
+        let newer = sqlx::query(sql::NEWER_ROW).bind(job).bind(target).bind(text(newest));
+        Ok(self.optional(newer).await?.is_none())
+    }
+
+    async fn catch_up(&mut self, plan: &CatchUpPlan) -> Result<bool, StoreError> {
+        if !self.still_holds(plan).await? {
+            return Ok(false);
         }
+        let (job, target) = (plan.job.as_str(), plan.target.as_str());
         let query =
             sqlx::query(sql::MOVE_WATERMARK).bind(job).bind(target).bind(text(plan.from)).bind(text(plan.through));
         if self.optional(query).await?.is_none() {
@@ -181,7 +185,6 @@ fn job_progress(row: &SqliteRow) -> Result<JobProgress, StoreError> {
         target: Target::from_column(column::<String>(row, "target")?),
         caught_up_through: instant(row, "caught_up_through")?,
         settled_through: instant(row, "settled_through")?,
-        newest_before: optional_instant(row, "newest_before")?,
         with_row: Vec::new(),
         pause,
         edited_at: optional_instant(row, "edited_at")?,

@@ -320,7 +320,7 @@ WHERE ($1 IS NULL OR job = $1) AND ($2 IS NULL OR state = $2)
   AND ($3 IS NULL OR scheduled_at >= $3) AND ($4 IS NULL OR id < $4)
 ORDER BY id DESC LIMIT $5";
 
-/// Makes jobs known: a list of names, digests, targets and delays. Only rows that differ are written.
+/// Makes jobs known: a list of names, digests, targets, delays, and whether they have watermarks. Only rows that differ are written.
 pub(super) const REGISTER: &str = "
 INSERT INTO jobs (name, digest)
 SELECT i.value ->> 0, i.value ->> 1 FROM json_each($1) i WHERE true
@@ -329,23 +329,23 @@ ON CONFLICT (name) DO UPDATE SET digest = excluded.digest WHERE jobs.digest <> e
 /// An edited job doesn't catch up on what lay before, but for what may still be on its way through a
 /// claim.
 pub(super) const REGISTER_PROGRESS: &str = "
-INSERT INTO job_progress (job, target, digest, caught_up_through, seen_at)
+INSERT INTO job_progress AS p (job, target, digest, caught_up_through, seen_at)
 SELECT i.value ->> 0, i.value ->> 2, i.value ->> 1,
        CASE WHEN k.job IS NULL THEN c.now
             ELSE strftime('%Y-%m-%dT%H:%M:%fZ', c.now, '-' || (10 + (i.value ->> 3) / 1000.0) || ' seconds') END,
        c.now
 FROM cronlatch_now_v1 c CROSS JOIN json_each($1) i
 LEFT JOIN job_progress k ON k.job = i.value ->> 0 AND k.target = i.value ->> 2
-WHERE i.value ->> 4
-  AND (k.digest IS NOT (i.value ->> 1) OR k.seen_at < strftime('%Y-%m-%dT%H:%M:%fZ', c.now, '-1 day'))
+WHERE i.value ->> 4 AND (k.digest IS NOT (i.value ->> 1) OR k.seen_at < strftime('%Y-%m-%dT%H:%M:%fZ', c.now, '-1 day'))
 ON CONFLICT (job, target) DO UPDATE
 SET digest = excluded.digest, seen_at = excluded.seen_at,
-    caught_up_through = CASE WHEN digest = excluded.digest THEN caught_up_through
-                             ELSE max(caught_up_through, excluded.caught_up_through) END,
-    edited_at = CASE WHEN digest = excluded.digest THEN edited_at ELSE excluded.seen_at END";
+    edited_at = CASE WHEN p.digest = excluded.digest THEN p.edited_at ELSE excluded.seen_at END,
+    caught_up_through = CASE WHEN p.digest = excluded.digest THEN p.caught_up_through
+                             ELSE max(p.caught_up_through, excluded.caught_up_through) END";
 
-/// One that ran on every host and now runs on one, or the other way round, was edited: the watermarks
-/// that it leaves are no good if it is changed back. So are those of a job that this host may not run.
+/// One that ran on every host and now runs on one, or the other way round, was edited, and one that this
+/// host doesn't serve any more will have been: the watermarks that they leave are no good if it is
+/// changed back.
 pub(super) const REGISTER_KIND: &str = "
 UPDATE job_progress SET digest = ''
 FROM json_each($1) i
@@ -411,13 +411,10 @@ RETURNING id";
 pub(super) const PROGRESS_JOBS: &str = "
 SELECT p.job, p.target, p.caught_up_through, p.edited_at,
        max(p.caught_up_through, coalesce(j.pruned_through, '')) AS settled_through,
-       (SELECT max(r.scheduled_at) FROM runs r
-        WHERE r.job = p.job AND r.scheduled_at <= i.value ->> 2 AND r.target = p.target AND r.origin = 'schedule')
-           AS newest_before,
        CASE WHEN j.paused AND (j.paused_until IS NULL OR j.paused_until > c.now)
                  OR j.paused_until > p.caught_up_through
             THEN coalesce(j.paused_at, p.caught_up_through) END AS paused_from,
-       j.paused_until
+       j.paused_until, CASE WHEN p.edited_at <= c.now THEN p.edited_at END AS edited_at
 FROM cronlatch_now_v1 c CROSS JOIN json_each($1) i
 JOIN job_progress p ON p.job = i.value ->> 0 AND p.target = i.value ->> 1
 JOIN jobs j ON j.name = p.job";
@@ -426,7 +423,8 @@ pub(super) const PROGRESS_ROWS: &str = "
 SELECT r.job, r.target, r.scheduled_at
 FROM json_each($1) i
 JOIN job_progress p ON p.job = i.value ->> 0 AND p.target = i.value ->> 1
-JOIN runs r ON r.job = p.job AND r.scheduled_at > max(p.caught_up_through, i.value ->> 2)
+JOIN jobs j ON j.name = p.job
+JOIN runs r ON r.job = p.job AND r.scheduled_at > max(p.caught_up_through, coalesce(j.pruned_through, ''))
 WHERE r.origin = 'schedule' AND r.target = p.target AND r.attempt = 1
 ORDER BY r.job, r.target, r.scheduled_at";
 
@@ -439,9 +437,8 @@ pub(super) const CATCH_UP_PAUSED: &str = "
 SELECT j.name FROM jobs j CROSS JOIN cronlatch_now_v1 c
 WHERE j.name = $1 AND j.paused AND (j.paused_until IS NULL OR j.paused_until > c.now)";
 
-/// Whether something newer was claimed since a plan was made. Rows for a time to come were left by a
-/// clock that was ahead.
-pub(super) const CATCH_UP_NEWER: &str = "
+/// A newer trigger than what is to run late. Rows for a time to come were left by a clock that was wrong.
+pub(super) const NEWER_ROW: &str = "
 SELECT r.id FROM runs r CROSS JOIN cronlatch_now_v1 c
 WHERE r.job = $1 AND r.target = $2 AND r.origin = 'schedule' AND r.attempt = 1 AND r.scheduled_at > $3
   AND r.scheduled_at <= c.now
