@@ -147,7 +147,6 @@ async fn hosts_behind_a_transaction_pooler_win_each_trigger_once() {
         target: Target::fleet(),
         serves: true,
         start_delay: Duration::ZERO,
-        serves: true,
     }];
     first.register(instance, &seen).await.unwrap();
     assert_eq!(first.hosts().await.unwrap().len(), HOSTS);

@@ -13,8 +13,6 @@ CREATE TABLE job_progress (
     digest            text        NOT NULL,
     -- Everything up to here is accounted for by rows or ranges.
     caught_up_through timestamptz NOT NULL,
-    -- When another definition of it was registered: what lay before is not caught up on.
-    edited_at         timestamptz,
     -- When a host that lives had it in its file, to a day.
     seen_at           timestamptz NOT NULL,
     -- When it was last registered with another definition; NULL if never.
@@ -387,8 +385,7 @@ BEGIN
     SET digest = excluded.digest, seen_at = excluded.seen_at,
         edited_at = CASE WHEN p.digest = excluded.digest THEN p.edited_at ELSE t END,
         caught_up_through = CASE WHEN p.digest = excluded.digest THEN p.caught_up_through
-                                 ELSE greatest(p.caught_up_through, excluded.caught_up_through) END,
-        edited_at = CASE WHEN p.digest = excluded.digest THEN p.edited_at ELSE t END;
+                                 ELSE greatest(p.caught_up_through, excluded.caught_up_through) END;
 
     -- One that ran on every host and now runs on one, or the other way round, was edited, and one
     -- that this host doesn't serve any more will have been: the watermarks that they leave are no
@@ -397,11 +394,6 @@ BEGIN
     FROM unnest(p_names, p_targets, p_serves) AS i (job, target, serves)
     WHERE p.job = i.job AND p.digest <> ''
       AND ((p.target = '') <> (i.target = '') OR p.target = i.target AND NOT i.serves);
-
-    -- So are those of a job that this host may not run any more.
-    UPDATE job_progress p SET digest = ''
-    FROM unnest(p_names, p_targets, p_serves) AS i (job, target, serves)
-    WHERE NOT i.serves AND p.job = i.job AND p.target = i.target AND p.digest <> '';
 
     INSERT INTO job_definitions (job, instance, digest, seen_at)
     SELECT i.name, p_instance, i.digest, t FROM unnest(p_names, p_digests) AS i (name, digest) ORDER BY i.name
@@ -500,7 +492,7 @@ CREATE FUNCTION cronlatch_catch_up_v2(
     p_job text, p_target text, p_from timestamptz, p_through timestamptz, p_rows_since timestamptz,
     p_rows_seen bigint, p_only_newest boolean, p_kinds text[], p_reasons text[], p_ranges_from timestamptz[], p_ranges_to timestamptz[],
     p_counts bigint[], p_runs uuid[], p_scheduled_at timestamptz[], p_resources text[], p_not_before_ms bigint[],
-    p_waits_ms bigint[], p_start_deadlines_ms bigint[], p_reruns_left integer[], p_only_newest boolean
+    p_waits_ms bigint[], p_start_deadlines_ms bigint[], p_reruns_left integer[]
 ) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     t timestamptz;

@@ -11,8 +11,6 @@ CREATE TABLE job_progress (
     digest            TEXT NOT NULL,
     -- Everything up to here is accounted for by rows or ranges.
     caught_up_through TEXT NOT NULL CHECK (caught_up_through GLOB '????-??-??T??:??:??.???Z'),
-    -- When another definition of it was registered: what lay before is not caught up on.
-    edited_at         TEXT CHECK (edited_at GLOB '????-??-??T??:??:??.???Z'),
     -- When a host that lives had it in its file, to a day.
     seen_at           TEXT NOT NULL CHECK (seen_at GLOB '????-??-??T??:??:??.???Z'),
     -- When it was last registered with another definition; NULL if never.

@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use chrono::DateTime;
 use tokio::sync::Notify;
 
 use super::Shared;
@@ -123,12 +122,7 @@ async fn sweep(shared: &Shared, names: &BTreeSet<JobName>, settle: Settle) {
 }
 
 async fn sweep_batch(shared: &Shared, jobs: &[Arc<Job>], settle: Settle) -> Result<(), StoreError> {
-    let query = |job: &Arc<Job>| ProgressQuery {
-        job: job.name.clone(),
-        target: shared.site.target(job),
-        // Watermarks move often, so all rows since are few.
-        since: DateTime::UNIX_EPOCH,
-    };
+    let query = |job: &Arc<Job>| ProgressQuery { job: job.name.clone(), target: shared.site.target(job) };
     let mut waiting = None;
     let mut outcome = Ok(());
     for progress in shared.store.progress(&jobs.iter().map(query).collect::<Vec<_>>()).await? {

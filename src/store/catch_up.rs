@@ -70,8 +70,6 @@ pub struct CatchUpPlan {
     pub ranges: Vec<TriggerRange>,
     /// What is to be run late, oldest first: each waits for any eligible host, and for those before it.
     pub late: Vec<LateRun>,
-    /// Whether nothing may run late once a newer trigger was claimed: then the plan is to be made anew.
-    pub only_newest: bool,
 }
 
 /// Triggers that are over without a run.

@@ -26,9 +26,6 @@ pub struct JobSeen {
     pub serves: bool,
     /// How long after its instant a trigger is claimed.
     pub start_delay: Duration,
-    /// Whether this host accounts for them at all: not for a job of every host that it may not run. What
-    /// it has accounted for until then counts for nothing when it may again.
-    pub serves: bool,
 }
 
 impl JobSeen {

@@ -98,8 +98,6 @@ column_words! {
         Superseded = "superseded",
         /// It could not be started within `start_deadline`.
         StartDeadline = "start_deadline",
-        /// Its job was edited right after it.
-        Edited = "edited",
         /// It is older than the job's catch-up goes back.
         TooOld = "too_old",
         /// The job doesn't catch up.

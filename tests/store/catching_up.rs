@@ -20,8 +20,6 @@ on_both_databases!(
     of_ten_hosts_with_one_plan_one_carries_it_out,
     a_late_run_waits_and_any_host_takes_it,
     a_plan_is_not_carried_out_when_a_trigger_was_claimed_meanwhile,
-    what_is_to_run_late_as_the_newest_does_not_follow_what_was_claimed_since,
-    rows_for_a_time_to_come_are_nothing_newer,
     a_trigger_that_catch_up_has_settled_is_not_claimed_any_more,
     a_late_run_that_nobody_takes_is_missed,
     a_plan_for_a_job_that_is_not_registered_writes_nothing,
@@ -67,7 +65,6 @@ async fn progress(host: &Host) -> JobProgress {
 /// A plan from noon on: two triggers are missed, the third is run late.
 pub fn plan(db_now: DateTime<Utc>) -> CatchUpPlan {
     CatchUpPlan {
-        only_newest: false,
         job: job("backup"),
         target: Target::fleet(),
         from: db_now,
@@ -106,7 +103,6 @@ async fn progress_is_the_watermark_and_the_rows_past_it(db: &TestDb) {
         claimed_and_finished(&host, &host.claim("backup", minute(number))).await;
     }
     let expected = JobProgress {
-        edited_at: None,
         job: job("backup"),
         target: Target::fleet(),
         caught_up_through: noon(),
@@ -243,25 +239,6 @@ async fn a_plan_is_not_carried_out_when_a_trigger_was_claimed_meanwhile(db: &Tes
     assert_eq!(db.count("runs", "1 = 1").await, 1);
 }
 
-async fn what_is_to_run_late_as_the_newest_does_not_follow_what_was_claimed_since(db: &TestDb) {
-    let host = registered(db).await;
-    db.freeze_clock(minute(5)).await;
-    // Later than all that the plan is about, so its rows are what it saw.
-    claimed_and_finished(&host, &host.claim("backup", minute(5))).await;
-    let newest = CatchUpPlan { only_newest: true, ..plan(noon()) };
-    assert!(!host.store.catch_up(&newest).await.unwrap());
-    assert_eq!(progress(&host, noon()).await.caught_up_through, noon());
-    assert!(host.store.catch_up(&CatchUpPlan { late: vec![], ..newest }).await.unwrap(), "nothing is to run late");
-}
-
-async fn rows_for_a_time_to_come_are_nothing_newer(db: &TestDb) {
-    let host = registered(db).await;
-    db.freeze_clock(minute(60)).await;
-    claimed_and_finished(&host, &host.claim("backup", minute(60))).await;
-    db.freeze_clock(minute(4)).await;
-    assert!(host.store.catch_up(&CatchUpPlan { only_newest: true, ..plan(noon()) }).await.unwrap());
-}
-
 async fn a_trigger_that_catch_up_has_settled_is_not_claimed_any_more(db: &TestDb) {
     let host = registered(db).await;
     db.freeze_clock(minute(4)).await;
@@ -377,6 +354,14 @@ async fn ranges_say_what_took_the_triggers(db: &TestDb) {
     assert_eq!(host.store.missed(&of_another).await.unwrap(), []);
     let recent = RunFilter { since: Some(minute(4)), ..everything() };
     assert_eq!(host.store.missed(&recent).await.unwrap(), expected[..1]);
+    for state in RunState::ALL {
+        let listed = host.store.missed(&RunFilter { state: Some(*state), ..everything() }).await.unwrap();
+        let in_state = |row: &&MissedRow| *state == RunState::Missed && row.kind == RangeKind::Missed;
+        assert_eq!(listed, expected.iter().filter(in_state).cloned().collect::<Vec<_>>(), "{state:?}");
+    }
+    // What is not listed doesn't count.
+    let newest = RunFilter { state: Some(RunState::Missed), limit: 2, ..everything() };
+    assert_eq!(host.store.missed(&newest).await.unwrap().len(), 2);
 }
 
 async fn a_plan_for_the_newest_trigger_is_not_carried_out_once_a_newer_one_was_claimed(db: &TestDb) {

@@ -142,7 +142,6 @@ async fn a_job_that_is_not_paused_is_not_resumed(db: &TestDb) {
 /// A plan that accounts for everything up to an instant.
 fn accounted(from: DateTime<Utc>, through: DateTime<Utc>) -> CatchUpPlan {
     CatchUpPlan {
-        only_newest: false,
         job: job("backup"),
         target: Target::fleet(),
         from,

@@ -16,8 +16,6 @@ on_both_databases!(
     what_each_daemon_last_read_is_kept_apart,
     many_hosts_register_the_same_jobs_at_once,
     an_edited_job_that_starts_late_leaves_the_claims_that_are_on_their_way,
-    an_edit_is_remembered_and_a_new_job_or_one_that_is_read_again_is_none,
-    a_target_that_its_host_does_not_serve_has_no_watermark_and_begins_anew_when_it_does,
     each_target_begins_and_is_edited_by_itself,
     a_job_that_moves_from_one_host_to_every_host_and_back_begins_now,
     a_job_that_was_taken_out_begins_anew_when_it_comes_back,
@@ -137,37 +135,6 @@ async fn an_edited_job_that_starts_late_leaves_the_claims_that_are_on_their_way(
     db.freeze_clock(noon() + 5 * TTL).await;
     register(&host, &[late("two")]).await;
     assert_eq!(watermark(&host).await, noon() + 5 * TTL - 100 * SECOND);
-}
-
-async fn an_edit_is_remembered_and_a_new_job_or_one_that_is_read_again_is_none(db: &TestDb) {
-    let host = Host::new(db, "web-1");
-    let edited_at = async || {
-        let asked = [ProgressQuery { job: job("backup"), target: Target::fleet(), since: noon() }];
-        host.store.progress(&asked).await.unwrap()[0].edited_at
-    };
-    db.freeze_clock(noon()).await;
-    host.register("backup", "one").await;
-    assert_eq!(edited_at().await, None);
-    db.freeze_clock(noon() + TTL).await;
-    host.register("backup", "two").await;
-    assert_eq!(edited_at().await, Some(noon() + TTL));
-    db.freeze_clock(noon() + 2 * TTL).await;
-    host.register("backup", "two").await;
-    assert_eq!(edited_at().await, Some(noon() + TTL));
-}
-
-async fn a_target_that_its_host_does_not_serve_has_no_watermark_and_begins_anew_when_it_does(db: &TestDb) {
-    let host = Host::new(db, "web-1");
-    let serves = |serves| JobSeen { serves, ..own(&host, "one") };
-    db.freeze_clock(noon()).await;
-    register(&host, &[serves(false)]).await;
-    assert_eq!((db.count("job_progress", "1 = 1").await, db.count("job_definitions", "1 = 1").await), (0, 1));
-    register(&host, &[serves(true)]).await;
-    db.freeze_clock(noon() + TTL).await;
-    register(&host, &[serves(false)]).await;
-    db.freeze_clock(noon() + 9 * TTL).await;
-    register(&host, &[serves(true)]).await;
-    assert_eq!(watermark_of(&host, serves(true).target).await, noon() + 9 * TTL - 10 * SECOND);
 }
 
 async fn each_target_begins_and_is_edited_by_itself(db: &TestDb) {

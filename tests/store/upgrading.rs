@@ -74,7 +74,6 @@ async fn what_was_accounted_for_is_carried_over(db: &TestDb) {
     let host = migrate(&old).await;
     let asked = [ProgressQuery { job: job("backup"), target: Target::fleet() }];
     let expected = JobProgress {
-        edited_at: None,
         job: job("backup"),
         target: Target::fleet(),
         caught_up_through: noon() + TTL,

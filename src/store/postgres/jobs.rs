@@ -98,8 +98,7 @@ impl Jobs for PostgresStore {
             .bind(late.iter().map(|late| late.not_before.map(millis)).collect::<Vec<_>>())
             .bind(late.iter().map(|late| millis(late.waits)).collect::<Vec<_>>())
             .bind(late.iter().map(|late| millis(late.start_deadline)).collect::<Vec<_>>())
-            .bind(late.iter().map(|late| i32::try_from(late.reruns_left).unwrap_or(i32::MAX)).collect::<Vec<_>>())
-            .bind(plan.only_newest);
+            .bind(late.iter().map(|late| i32::try_from(late.reruns_left).unwrap_or(i32::MAX)).collect::<Vec<_>>());
         column(&self.one(call, query).await?, "carried_out")
     }
 }

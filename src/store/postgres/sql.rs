@@ -208,7 +208,7 @@ pub(super) const PAUSE: &str = "SELECT outcome, paused_from, closed FROM cronlat
 pub(super) const RESUME: &str = "SELECT outcome, paused_from, closed FROM cronlatch_resume_v1($1)";
 
 pub(super) const PROGRESS_JOBS: &str = "
-SELECT p.job, p.target, p.caught_up_through, p.edited_at,
+SELECT p.job, p.target, p.caught_up_through,
        greatest(p.caught_up_through, j.pruned_through) AS settled_through,
        CASE WHEN j.paused AND (j.paused_until IS NULL OR j.paused_until > cronlatch_now_v1())
                  OR j.paused_until > p.caught_up_through

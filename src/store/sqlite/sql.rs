@@ -409,7 +409,7 @@ UPDATE runs SET state = 'missed', reason = 'paused', finished_at = $2 WHERE job 
 RETURNING id";
 
 pub(super) const PROGRESS_JOBS: &str = "
-SELECT p.job, p.target, p.caught_up_through, p.edited_at,
+SELECT p.job, p.target, p.caught_up_through,
        max(p.caught_up_through, coalesce(j.pruned_through, '')) AS settled_through,
        CASE WHEN j.paused AND (j.paused_until IS NULL OR j.paused_until > c.now)
                  OR j.paused_until > p.caught_up_through

@@ -57,7 +57,6 @@ fn progress(watermark: DateTime<Utc>, with_row: &[&str]) -> JobProgress {
         with_row: with_row.iter().map(|time| clock(time)).collect(),
         pause: None,
         edited_at: None,
-        newest_before: None,
     }
 }
 
