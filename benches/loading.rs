@@ -3,8 +3,9 @@
 //! ```sh
 //! cargo bench --bench loading
 //! ```
-//! Each layout is loaded several times in a process of its own: the least time is printed, and the
-//! most memory that the process had until the first loading was done.
+//! Each layout is loaded several times in a process of its own: the least time is printed, the least
+//! time of the processor, which counts as it depends less on other work on the machine, and the most
+//! memory that the process had until the first loading was done.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::fmt::Write;
@@ -15,9 +16,10 @@ use std::{env, fs};
 
 use chrono::Utc;
 use cronlatch::config;
+use rustix::time::{ClockId, clock_gettime};
 
 const JOBS: usize = 10_000;
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 15;
 const LONGEST: Duration = Duration::from_millis(300);
 const MOST_MIB: usize = 40;
 const HEAD: &str = "[database]\nurl = \"sqlite:///tmp/a.db\"\n[daemon]\ntimezone = \"Europe/Berlin\"\n";
@@ -71,21 +73,28 @@ fn jobs(first: usize, number: usize) -> String {
 
 fn measure(folder: &Path) {
     let main = folder.join("cronlatch.toml");
-    let mut least = Duration::MAX;
+    let (mut least, mut least_busy) = (Duration::MAX, Duration::MAX);
     let mut memory = 0;
     for round in 0..ROUNDS {
-        let start = Instant::now();
+        let (start, busy) = (Instant::now(), processor_time());
         let loaded = config::load(&main);
         let now = Utc::now();
         let queued = loaded.jobs.iter().filter_map(|job| job.schedule.next_after(now)).count();
         least = least.min(start.elapsed());
+        least_busy = least_busy.min(processor_time() - busy);
         assert_eq!((queued, loaded.problems.len()), (JOBS, 0));
         if round == 0 {
             memory = most_memory_kib() / 1024;
         }
     }
-    let verdict = if least <= LONGEST && memory <= MOST_MIB { "within" } else { "BEYOND" };
-    println!("{least:>9.1?} {memory:>4} MiB, {verdict} the {LONGEST:?} and {MOST_MIB} MiB that are allowed");
+    let verdict = if least_busy <= LONGEST && memory <= MOST_MIB { "within" } else { "BEYOND" };
+    println!(
+        "{least:>9.1?} ({least_busy:.1?} of the processor) {memory:>4} MiB, {verdict} the {LONGEST:?} and {MOST_MIB} MiB that are allowed"
+    );
+}
+
+fn processor_time() -> Duration {
+    clock_gettime(ClockId::ProcessCPUTime).try_into().unwrap()
 }
 
 /// `VmHWM` of this process.
