@@ -71,7 +71,7 @@ pub trait Runs: Send + Sync {
     async fn give_back(&self, key: &RunKey, reason: &str) -> Result<bool, StoreError>;
 
     /// Runs that wait for any host, or for this one, and may be taken by now; oldest first, at most
-    /// 1,000.
+    /// 1,000. Of the late runs of one job and target only the oldest may.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -112,8 +112,9 @@ pub trait Runs: Send + Sync {
     /// Dropped, it may have been done.
     async fn prune(&self, retention: &Retention) -> Result<Pruned, StoreError>;
 
-    /// Triggers that are over without a row each, newest first, by job and `since` of the filter,
-    /// at most its `limit`.
+    /// Triggers that are over without a row each, newest first, by job, state and `since` of the
+    /// filter, at most its `limit`. In state missed are those that nobody could run, not what a pause
+    /// or a blackout took; in no other state is any.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -354,6 +354,14 @@ async fn ranges_say_what_took_the_triggers(db: &TestDb) {
     assert_eq!(host.store.missed(&of_another).await.unwrap(), []);
     let recent = RunFilter { since: Some(minute(4)), ..everything() };
     assert_eq!(host.store.missed(&recent).await.unwrap(), expected[..1]);
+    for state in RunState::ALL {
+        let listed = host.store.missed(&RunFilter { state: Some(*state), ..everything() }).await.unwrap();
+        let in_state = |row: &&MissedRow| *state == RunState::Missed && row.kind == RangeKind::Missed;
+        assert_eq!(listed, expected.iter().filter(in_state).cloned().collect::<Vec<_>>(), "{state:?}");
+    }
+    // What is not listed doesn't count.
+    let newest = RunFilter { state: Some(RunState::Missed), limit: 2, ..everything() };
+    assert_eq!(host.store.missed(&newest).await.unwrap().len(), 2);
 }
 
 async fn a_plan_for_the_newest_trigger_is_not_carried_out_once_a_newer_one_was_claimed(db: &TestDb) {

@@ -184,7 +184,7 @@ async fn a_pause_is_told_until_everything_is_accounted_for_past_it(db: &TestDb) 
 async fn a_pause_is_told_to_each_target_by_its_own_watermark(db: &TestDb) {
     let host = registered(db).await;
     db.sql(format!(
-        "INSERT INTO job_progress VALUES ('backup', 'web-1', 'digest', '{0}', '{0}'), ('backup', 'web-2', 'digest', '{1}', '{1}')",
+        "INSERT INTO job_progress (job, target, digest, caught_up_through, seen_at) VALUES ('backup', 'web-1', 'digest', '{0}', '{0}'), ('backup', 'web-2', 'digest', '{1}', '{1}')",
         text(noon()),
         text(noon() + TTL)
     ))

@@ -110,8 +110,8 @@ async fn late_runs_are_taken_oldest_first(db: &TestDb) {
     let runs = vec![late(1, None), late(2, None), late(3, None)];
     let ids: Vec<_> = runs.iter().map(|late| late.run).collect();
     let (host, _) = with_late_runs(db, runs).await;
-    assert_eq!(listed(&host).await, ids);
     for place in 0..3 {
+        assert_eq!(listed(&host).await, ids[place..=place]);
         for younger in &ids[place + 1..] {
             assert_eq!(try_to_take(&host, *younger).await, Taken::NotNow);
         }
@@ -133,9 +133,10 @@ async fn an_older_late_run_whose_time_has_not_come_holds_the_younger_off(db: &Te
     let second = younger.run;
     db.freeze_clock(minute(60)).await;
     catch_up(db, &host, minute(59), minute(61), vec![younger]).await;
-    assert_eq!(listed(&host).await, [second]);
+    assert_eq!(listed(&host).await, []);
     assert_eq!(try_to_take(&host, second).await, Taken::NotNow);
     db.freeze_clock(now + TTL).await;
+    assert_eq!(listed(&host).await, [first]);
     let run = host.take(first, "job:backup").await;
     host.store.finish(&run, &success(), &[]).await.unwrap();
     host.take(second, "job:backup").await;
@@ -146,8 +147,11 @@ async fn an_older_late_run_that_is_overdue_holds_nobody_off(db: &TestDb) {
     let (first, second) = (runs[0].run, runs[1].run);
     let (host, now) = with_late_runs(db, runs).await;
     db.freeze_clock(now + TTL - MILLISECOND).await;
+    assert_eq!(listed(&host).await, [first]);
     assert_eq!(try_to_take(&host, second).await, Taken::NotNow);
     db.freeze_clock(now + TTL).await;
+    // Which is listed until somebody says that it is over.
+    assert_eq!(listed(&host).await, [first, second]);
     assert_eq!(try_to_take(&host, first).await, Taken::Gone);
     host.take(second, "job:backup").await;
 }
@@ -168,6 +172,7 @@ async fn late_runs_of_other_jobs_and_targets_hold_nobody_off(db: &TestDb) {
         ))
         .await;
     }
+    assert!(listed(&host).await.contains(&run));
     host.take(run, "job:backup").await;
 }
 
@@ -184,6 +189,7 @@ async fn a_run_that_is_not_late_holds_no_late_one_off(db: &TestDb) {
         ..host.claim("backup", now)
     };
     host.store.give_back(&host.run(&by_hand).await, "drain").await.unwrap();
+    assert_eq!(listed(&host).await, [run, by_hand.run]);
     let late = host.take(run, "job:backup").await;
     host.store.finish(&late, &success(), &[]).await.unwrap();
     // Nor the other way round.
@@ -197,7 +203,7 @@ async fn a_late_run_given_back_is_first_again(db: &TestDb) {
     db.freeze_clock(now + SECOND).await;
     let run = host.take(first, "job:backup").await;
     host.store.give_back(&run, "drain").await.unwrap();
-    assert_eq!(listed(&host).await, [first, second]);
+    assert_eq!(listed(&host).await, [first]);
     assert_eq!(try_to_take(&host, second).await, Taken::NotNow);
     assert_eq!(row(&host.store, first).await.wait_until, Some(now + 4 * TTL));
     host.take(first, "job:backup").await;

@@ -175,11 +175,18 @@ SET state = 'waiting', reason = $4, owner = NULL, host = NULL, instance = NULL, 
 WHERE id = $1 AND owner = $2 AND token = $3 AND state = 'claimed'
 RETURNING id";
 
+/// What a take would not refuse: of late runs, the oldest of each job and target.
 pub(super) const WAITING: &str = "
-SELECT id, job, scheduled_at, target, origin, attempt, trigger, created_at, wait_until
-FROM runs CROSS JOIN cronlatch_now_v1 c
-WHERE state = 'waiting' AND target IN ('', $1) AND (not_before IS NULL OR not_before <= c.now)
-ORDER BY id LIMIT 1000";
+WITH first AS MATERIALIZED (
+    SELECT job, target, min(scheduled_at) AS scheduled_at FROM runs CROSS JOIN cronlatch_now_v1 c
+    WHERE state = 'waiting' AND trigger = 'catch_up' AND target IN ('', $1) AND wait_until > c.now
+    GROUP BY job, target
+)
+SELECT r.id, r.job, r.scheduled_at, r.target, r.origin, r.attempt, r.trigger, r.created_at, r.wait_until
+FROM runs r CROSS JOIN cronlatch_now_v1 c LEFT JOIN first f ON f.job = r.job AND f.target = r.target
+WHERE r.state = 'waiting' AND r.target IN ('', $1) AND (r.not_before IS NULL OR r.not_before <= c.now)
+  AND (r.trigger <> 'catch_up' OR f.scheduled_at IS NULL OR f.scheduled_at >= r.scheduled_at)
+ORDER BY r.id LIMIT 1000";
 
 pub(super) const TAKE_LOOK: &str = "
 SELECT c.now, r.state, r.owner, r.token, r.job, r.target, r.wait_until,
@@ -307,10 +314,11 @@ DELETE FROM job_progress WHERE rowid IN (
 pub(super) const FORGET_ORPHANS: &str = "
 DELETE FROM job_definitions WHERE NOT EXISTS (SELECT 1 FROM hosts h WHERE h.instance = job_definitions.instance)";
 
+/// A state other than missed is no range's kind.
 pub(super) const MISSED: &str = "
 SELECT job, target, kind, range_from, range_to, count, reason, recorded_at FROM trigger_ranges
-WHERE ($1 IS NULL OR job = $1) AND ($2 IS NULL OR range_to >= $2)
-ORDER BY id DESC LIMIT $3";
+WHERE ($1 IS NULL OR job = $1) AND ($2 IS NULL OR range_to >= $2) AND ($3 IS NULL OR kind = $3)
+ORDER BY id DESC LIMIT $4";
 
 pub(super) const HISTORY: &str = "
 SELECT id, job, scheduled_at, target, origin, attempt, trigger, state, host, resource, token, claimed_at, started_at,
