@@ -50,8 +50,9 @@ pub trait Runs: Send + Sync {
     /// state lost, too. The same ending sent again answers as the first time, but for the lock.
     ///
     /// A success makes each follower wait, in the same transaction, if all of its upstreams have
-    /// succeeded for the same instant and target, and none of their successes has made it wait before;
-    /// of a follower that is paused it is recorded as missed.
+    /// succeeded for the same instant and target, and none of their successes has made it wait before.
+    /// Of a follower that is paused it is recorded as missed; while another run of it waits for the same
+    /// target because of a success, as skipped.
     ///
     /// # Errors
     /// [`StoreError`]; finishing again does no harm.
@@ -81,7 +82,8 @@ pub trait Runs: Send + Sync {
     async fn waiting(&self, host: &HostName) -> Result<Vec<WaitingRun>, StoreError>;
 
     /// Tries to take a waiting run with its lock. Late runs of one job and target are taken oldest
-    /// first.
+    /// first; by how much one is later than it might have been, those of its plan that have a time to
+    /// wait for are moved.
     ///
     /// # Errors
     /// [`StoreError`]; after [`StoreError::is_unknown`] ask again with the same claimant.
