@@ -2,12 +2,22 @@
 //! files in `config/` are in step with the code.
 #![allow(clippy::unwrap_used)]
 
+#[path = "config/after.rs"]
+mod after;
+#[path = "config/catch_up.rs"]
+mod catch_up;
 #[path = "config/digest.rs"]
 mod digest;
+#[path = "config/doubts.rs"]
+mod doubts;
 #[path = "config/fixtures.rs"]
 mod fixtures;
+#[path = "config/placement.rs"]
+mod placement;
 #[path = "config/sample.rs"]
 mod sample;
+#[path = "config/ticking.rs"]
+mod ticking;
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};

@@ -118,7 +118,7 @@ impl Next {
     fn ticks(&self, ticking: &[Ticking], now: DateTime<Utc>) -> Result<Vec<Tick>, Failure> {
         let mut next = BinaryHeap::new();
         for (place, one) in ticking.iter().enumerate() {
-            let from = self.from_in(self.timezone.unwrap_or(one.schedule.zone()), now)?;
+            let from = self.later_than(self.timezone.unwrap_or(one.schedule.zone()), now)?;
             next.extend(one.schedule.next_after(from).map(|at| Reverse((at, place))));
         }
         let mut ticks = Vec::new();
@@ -133,7 +133,7 @@ impl Next {
     }
 
     /// `--from`, by the clocks of a zone where it has no offset.
-    fn from_in(&self, zone: Tz, now: DateTime<Utc>) -> Result<DateTime<Utc>, Failure> {
+    fn later_than(&self, zone: Tz, now: DateTime<Utc>) -> Result<DateTime<Utc>, Failure> {
         let Some(from) = self.from else { return Ok(now) };
         from.start_in(zone).map_err(|error| Failure::usage(format!("--from: {error}")))
     }

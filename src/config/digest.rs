@@ -54,13 +54,19 @@ impl Digest {
 
 /// Collects what a digest stands for.
 #[derive(Debug, Default)]
-pub struct Canon(String);
+pub struct Canon {
+    text: String,
+    /// The value that is being added; there are thousands in a schedule.
+    value: String,
+}
 
 impl Canon {
     /// Adds a named value. Its length stands before it, so that no two lists of values look alike.
     pub fn add(&mut self, name: &str, value: impl fmt::Display) {
-        let value = value.to_string();
-        writeln!(self.0, "{name} {} {value}", value.len()).expect("a String takes all that is written");
+        const TAKEN: &str = "a String takes all that is written";
+        self.value.clear();
+        write!(self.value, "{value}").expect(TAKEN);
+        writeln!(self.text, "{name} {} {}", self.value.len(), self.value).expect(TAKEN);
     }
 
     fn add_catch_up(&mut self, catch_up: CatchUp) {
@@ -92,7 +98,7 @@ impl Canon {
     /// The digest of all that was added, in its order.
     pub fn digest(&self) -> Digest {
         let mut hasher = SipHasher13::new_with_keys(KEYS.0, KEYS.1);
-        hasher.write(self.0.as_bytes());
+        hasher.write(self.text.as_bytes());
         Digest(hasher.finish())
     }
 }

@@ -14,7 +14,9 @@ use crate::trigger::{RunId, Trigger};
 /// Runs in the shared tables.
 ///
 /// Every writing call matches the run by its key, so that a host that was overtaken writes nothing
-/// over its successor's row. Lock order everywhere: run row, then lock row.
+/// over its successor's row. Lock order everywhere: run row, then lock row. Whoever claims, takes, pauses
+/// or catches up has the job's own lock before both; an end has its run's row before its followers'
+/// locks, and nobody who has one of those waits for a row of another job's run.
 #[async_trait]
 pub trait Runs: Send + Sync {
     /// Claims a trigger and its lock, in one transaction and, on PostgreSQL, one round trip.

@@ -5,7 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
+use chrono::SecondsFormat;
 use cronlatch::config::{self, Loaded};
+use cronlatch::job::Job;
 use tempfile::TempDir;
 
 /// A main file without a fault.
@@ -56,6 +58,32 @@ pub fn job(keys: &str) -> String {
     format!("{HEAD}[jobs.a]\nschedule = \"0 3 * * *\"\ncommand = [\"true\"]\n{keys}\n")
 }
 
+/// A main file with one job that has a command and these keys, from line 5 on.
+pub fn bare(keys: &str) -> String {
+    format!("{HEAD}[jobs.a]\ncommand = [\"true\"]\n{keys}\n")
+}
+
+/// The warnings of a check-up of a main file without a fault, without the name of the folder.
+#[track_caller]
+pub fn warnings(main: &str) -> Vec<String> {
+    let folder = folder(&[("cronlatch.toml", main)]);
+    let checked = config::check(&folder.path().join("cronlatch.toml"));
+    assert_eq!(lines(&folder, &checked), Vec::<String>::new(), "{main}");
+    assert!(load(&folder).warnings.is_empty() && load(&folder).words.is_empty(), "only a check-up looks for them");
+    let prefix = format!("{}/", folder.path().display());
+    checked.warnings.iter().map(|warning| warning.to_string().replace(&prefix, "")).collect()
+}
+
+/// The next instants of a job after the start of a day in UTC.
+pub fn instants(job: &Job, from: &str, number: usize) -> Vec<String> {
+    let mut at = format!("{from}T00:00:00Z").parse().unwrap();
+    let next = || {
+        at = job.schedule.next_after(at)?;
+        Some(at.to_rfc3339_opts(SecondsFormat::AutoSi, true))
+    };
+    std::iter::from_fn(next).take(number).collect()
+}
+
 /// So many seconds.
 pub const fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
@@ -67,6 +95,7 @@ pub fn names(loaded: &Loaded) -> Vec<&str> {
 }
 
 /// Loads a main file that must be without a fault.
+#[track_caller]
 pub fn good(main: &str) -> Loaded {
     let folder = folder(&[("cronlatch.toml", main)]);
     let loaded = load(&folder);

@@ -105,6 +105,8 @@ async fn a_follower_of_two_waits_for_both_for_the_same_instant_and_target(db: &T
     assert_eq!(succeed(&host, &on_host(noon()), &both()).await.followed, []);
     let failed = host.run(&Claim { attempt: 2, ..clean(noon()) }).await;
     host.store.finish(&failed, &ending(RunState::Failed), &both()).await.unwrap();
+    let open = host.run(&Claim { attempt: 3, ..clean(noon()) }).await;
+    host.store.give_back(&open, "drain").await.unwrap();
     assert_eq!(succeed(&host, &host.claim("extract", noon()), &both()).await.followed, []);
     assert_eq!(runs_of(&host, "report").await, []);
 

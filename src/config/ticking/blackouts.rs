@@ -1,10 +1,11 @@
 use std::time::Duration;
 
+use super::schedule::told;
 use super::typed::{read_moment, whole_seconds};
 use crate::config::document::{BLACKOUT, Field, Refused, Section, Typed, Value};
 use crate::config::problem::Problem;
+use crate::job::Moment;
 use crate::job::schedule::{Blackout, InvalidBlackout, Reading};
-use crate::job::{InvalidMoment, Moment};
 
 const REMEDY: &str = "write { from = \"2027-12-24\", until = \"2027-12-26\" } or { schedule = \"0 22 * * FRI\", lasts = \"58h\" } in the list";
 
@@ -60,14 +61,12 @@ pub(super) fn blackout_of(typed: &TypedBlackout, reading: &Reading<'_>) -> Resul
                 vec![place.problem_with_remedy_inside(error.to_string())]
             }),
         TypedBlackout::Between(typed_from, typed_until) => {
-            let told =
-                |typed: &Typed<Moment>, error: InvalidMoment| typed.place.problem_with_remedy_inside(error.to_string());
-            let from = typed_from.value.start_in(reading.zone).map_err(|error| told(typed_from, error));
-            let until = typed_until.value.end_in(reading.zone).map_err(|error| told(typed_until, error));
+            let from = told(typed_from, typed_from.value.start_in(reading.zone));
+            let until = told(typed_until, typed_until.value.end_in(reading.zone));
             match (from, until) {
                 (Ok(from), Ok(until)) if from < until => Ok(Blackout::between(from, until)),
                 (Ok(_), Ok(_)) => Err(vec![typed_until.place.problem("not later than from", "exchange the two")]),
-                (from, until) => Err(from.err().into_iter().chain(until.err()).collect()),
+                (from, until) => Err([from.err(), until.err()].into_iter().flatten().flatten().collect()),
             }
         }
     }

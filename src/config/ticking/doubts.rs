@@ -10,6 +10,7 @@ use crate::clock::human;
 use crate::config::document::{Place, Typed};
 use crate::config::problem::Problem;
 use crate::config::typed_job::TypedJob;
+use crate::job::schedule::Caution;
 use crate::job::{CatchUp, Job};
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -40,7 +41,7 @@ pub fn doubts(job: &Job, place: &Place, keys: &TypedJob, now: DateTime<Utc>) -> 
 /// What the expressions themselves are warned about.
 fn cautions(job: &Job, ticks: &Ticks, now: DateTime<Utc>) -> Vec<Problem> {
     let Ticks::Expressions(expressions) = ticks else { return Vec::new() };
-    let at_its_place = |caution: crate::job::schedule::Caution| {
+    let at_its_place = |caution: Caution| {
         let expression = expressions.get(caution.expression)?;
         Some(expression.place.problem_with_remedy_inside(caution.to_string()))
     };

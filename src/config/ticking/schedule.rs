@@ -149,7 +149,7 @@ impl Ticking<'_> {
                 }
                 _ => Ok((start, end)),
             },
-            (start, end) => Err(start.err().into_iter().chain(end.err()).collect()),
+            (start, end) => Err([start.err(), end.err()].into_iter().flatten().flatten().collect()),
         }
     }
 
@@ -183,8 +183,12 @@ fn kept<T>(found: Result<T, Vec<Problem>>, problems: &mut Vec<Problem>) -> Optio
     found.map_err(|found| problems.extend(found)).ok()
 }
 
-fn told(typed: &Typed<Moment>, instant: Result<DateTime<Utc>, InvalidMoment>) -> Result<DateTime<Utc>, Problem> {
-    instant.map_err(|error| typed.place.problem_with_remedy_inside(error.to_string()))
+/// What a moment is, or the problem at its place.
+pub(super) fn told(
+    typed: &Typed<Moment>,
+    instant: Result<DateTime<Utc>, InvalidMoment>,
+) -> Result<DateTime<Utc>, Vec<Problem>> {
+    instant.map_err(|error| vec![typed.place.problem_with_remedy_inside(error.to_string())])
 }
 
 /// The times between the next triggers, from one to the next; none for a schedule that has one at most.

@@ -30,7 +30,8 @@ pub(super) enum Settle {
     GivenUp,
     /// It is time to look: hosts may hold triggers for which they have no room yet.
     Neglected,
-    /// Nobody claims anything that was due by then.
+    /// Nobody claims anything that was due by then. A job with something due since is left to the next
+    /// sweep, so that an outage is one row.
     UpTo(DateTime<Utc>),
 }
 
@@ -42,6 +43,8 @@ pub(super) struct Bounds {
     /// What is later may still be on its way through some host's claim.
     through: DateTime<Utc>,
     now: DateTime<Utc>,
+    /// Whether nothing may be due between the two.
+    only_if_quiet: bool,
 }
 
 impl Bounds {
@@ -55,7 +58,8 @@ impl Bounds {
         };
         let delay = start_delay(job);
         let since = back(length(job.catch_up_max_age).checked_add(&delay).unwrap_or(TimeDelta::MAX));
-        Self { since, through: (due_by - delay).trunc_subsecs(0), now }
+        let only_if_quiet = matches!(settle, Settle::UpTo(_));
+        Self { since, through: (due_by - delay).trunc_subsecs(0), now, only_if_quiet }
     }
 }
 
@@ -69,6 +73,10 @@ pub(super) fn decide(job: &Job, site: &Site, progress: &JobProgress, bounds: Bou
     let mut deciding = Deciding { job, site, progress, bounds, ranges: Vec::new(), is_paused: false };
     if watermark - bounds.now > AHEAD {
         return Some(deciding.plan(bounds.through, Vec::new()));
+    }
+    let is_due = || until_next(job, bounds.through, bounds.now).is_some_and(|left| left <= TimeDelta::zero());
+    if bounds.only_if_quiet && is_due() {
+        return None;
     }
     let mut through = if site.may_run(job) { bounds.through } else { bounds.through.min(bounds.since) };
     let mut settled = progress.settled_through;

@@ -1,14 +1,21 @@
-//! When a job ticks: crontab expressions in a time zone. Pure, without a clock.
+//! When a job ticks: crontab expressions in a time zone, a period, an instant, or by hand only. Pure,
+//! without a clock.
 //!
 //! # Vocabulary
 //! - An *expression* is crontab(5)'s five fields (minute, hour, day of month, month, day of week),
 //!   six (second first), seven (and a year last), or a shorthand such as `@daily`.
-//! - A *schedule* is one or more expressions in one zone. Where several name the same instant, it
-//!   is one trigger.
+//! - A *schedule* is one or more expressions in one zone, or a source without any: a period
+//!   (`every`), an instant (`at`), or nothing (by hand). Where several expressions name the same
+//!   instant, it is one trigger.
 //! - A field is *starred* when it starts with `*`, be it `*`, `*/2` or `*,5`; `?` is `*`.
 //! - A *fixed-time* expression has neither minute nor hour starred; all others are *wildcards*.
+//! - A *relative day* lies elsewhere in each month: `L`, `L-3`, `LW`, `15W`, `FRI#2`, `FRIL`. A
+//!   *workday* is a Monday to Friday.
+//! - A *hashed* value, `H`, is drawn from the job's name, and for each field anew.
 //! - A *gap* is the local times that a day lacks when the clocks go forward, a *fold* those that
 //!   it has twice when they go back, in a first and a second *pass*.
+//! - A schedule ticks inside its *window* only, and not in its *blackouts*, which begin at an
+//!   instant or at each one of an expression, and last for a while.
 //!
 //! # Rules
 //! - Day of month and day of week: when neither is starred, either may match; else both must.
@@ -16,26 +23,33 @@
 //! - Weekdays 0 and 7 are Sunday; `1/2` is `1-7/2`, for whose sake the week's last day is 7. [crontab(5)]
 //! - A fixed-time instant in a gap fires once, at the gap's end; in a fold it fires in the first
 //!   pass only. A wildcard fires whenever the clock shows its time. [cron(8) of Debian, "NOTES"]
+//!   `dst_gap` and `dst_fold` of a job overrule that.
 //! - Debian limits that to changes of less than three hours, because it can't tell a clock change
 //!   from a clock that was set. A zone's change is never a correction, so here there is no limit: a
 //!   job due on a day that its zone leaves out (Apia, 2011-12-30) fires once at the next one's start.
+//! - `15W` stays in its month, and a month without a 31st has no `31W`; relative days are not
+//!   starred. [Quartz, `CronExpression`]
+//! - `H` as a day of month is drawn from 1 to 28, so that every month has it. [Jenkins]
 //! - What other dialects read differently is refused with a rewrite: backward ranges, a step after
-//!   a name, `~`, names in part.
+//!   a name, `~`, names in part, `L` alone as a weekday.
 //!
 //! # How
 //! ```text
-//! text -> token.rs -> values.rs, a field each -> expression.rs -> cron::Schedule (local time)
-//!                                                     |
-//!             instants <- local.rs, gaps and folds <--/
+//! text -> token.rs -> item.rs -> values.rs, a field each -> fields.rs
+//!                                                             |      |
+//!      cron::Schedule (local time), relative days: ticks.rs <-/      \-> calendar.rs, what has passed;
+//!         |                                                               words/, cautions/
+//!         \-> local.rs, gaps and folds -> instants -> window.rs, blackout.rs
 //! ```
 //! The `cron` crate iterates, and this folder is its only user. It speaks Quartz and would
 //! misread a crontab, so it sees canonical text only (numbers in range, weekdays by name), and
-//! local times as if they were UTC, so that its own idea of gaps and folds never shows.
+//! local times as if they were UTC, so that its own idea of gaps and folds never shows. Of relative
+//! days it gets all that may be one.
 //!
 //! # What it does not do
 //! It doesn't know the present: whether an expression has any instant *left* is asked by
 //! [`Schedule::require_later_than`]. Years end with 2100, and the clock changes with those that
-//! the compiled-in tz database knows.
+//! the compiled-in tz database knows. It knows no holidays.
 
 mod blackout;
 mod calendar;

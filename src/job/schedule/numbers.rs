@@ -20,6 +20,13 @@ impl Numbers {
         self.bits[word] |= bit;
     }
 
+    /// Leaves those for which `keep` is true.
+    pub(super) fn retain(&mut self, keep: impl Fn(u16) -> bool) {
+        let all = *self;
+        self.bits = [0; Self::WORDS];
+        self.extend(all.iter().filter(|number| keep(*number)));
+    }
+
     pub(super) fn contains(&self, number: u16) -> bool {
         self.place(number).is_some_and(|(word, bit)| self.bits[word] & bit != 0)
     }

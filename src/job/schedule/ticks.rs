@@ -1,3 +1,4 @@
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use chrono::{NaiveDateTime, NaiveTime};
@@ -5,6 +6,7 @@ use chrono::{NaiveDateTime, NaiveTime};
 use super::field::Field;
 use super::fields::Fields;
 use super::numbers::Numbers;
+use super::relative_day::RelativeDay;
 use super::values::Values;
 
 const LAST_OF_DAY: NaiveTime = NaiveTime::from_hms_opt(23, 59, 59).expect("a time of day");
@@ -44,7 +46,7 @@ impl Ticks {
             plain(Field::Hour, &fields.hour),
             candidate_days(day, weekday),
             plain(Field::Month, &fields.month),
-            candidate_weekdays(weekday),
+            candidate_weekdays(day, weekday),
             plain(Field::Year, &fields.year),
         ];
         let candidates = cron::Schedule::from_str(&texts.join(" "));
@@ -89,23 +91,26 @@ fn plain(field: Field, values: &Values) -> String {
 fn candidate_days(day: &Values, weekday: &Values) -> String {
     let mut days = day.numbers();
     days.extend(day.relative().iter().flat_map(|relative| relative.days()));
-    if weekday.numbers().is_empty() {
-        let in_reach = |number: &u16| weekday.relative().iter().any(|relative| relative.days().contains(number));
-        let mut near = Numbers::none(Field::DayOfMonth.least());
-        near.extend(days.iter().filter(in_reach));
-        // `*/31` and `FRI#2` never meet: then none of the days will be taken.
-        if !near.is_empty() {
-            days = near;
-        }
-    }
-    list(Field::DayOfMonth, days)
+    list(Field::DayOfMonth, narrowed(days, weekday, RelativeDay::days))
 }
 
-/// Names, because the crate counts weekdays from 1 = Sunday.
-fn candidate_weekdays(weekday: &Values) -> String {
+/// The weekdays that may match, as far as a day may fall on them that is a workday only. By name,
+/// because the crate counts weekdays from 1 = Sunday.
+fn candidate_weekdays(day: &Values, weekday: &Values) -> String {
     let mut weekdays = weekday.numbers();
     weekdays.extend(weekday.relative().iter().flat_map(|relative| relative.weekdays()));
-    list(Field::DayOfWeek, weekdays)
+    list(Field::DayOfWeek, narrowed(weekdays, day, RelativeDay::weekdays))
+}
+
+/// What of `numbers` the other day field can meet, if it has relative days only.
+fn narrowed(numbers: Numbers, other: &Values, reach: fn(RelativeDay) -> RangeInclusive<u16>) -> Numbers {
+    if !other.numbers().is_empty() {
+        return numbers;
+    }
+    let mut near = numbers;
+    near.retain(|number| other.relative().iter().any(|relative| reach(*relative).contains(&number)));
+    // `*/31` and `FRI#2` never meet: then none of the days will be taken.
+    if near.is_empty() { numbers } else { near }
 }
 
 /// A whole range is a star: the crate keeps no list for it.

@@ -1,4 +1,4 @@
-//! Claims: what `cronlatch_claim_v1` and `cronlatch_take_v1` are on PostgreSQL, step by step in one
+//! Claims: what `cronlatch_claim_v2` and `cronlatch_take_v2` are on PostgreSQL, step by step in one
 //! transaction.
 
 use std::time::Duration;

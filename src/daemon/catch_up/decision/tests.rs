@@ -338,3 +338,14 @@ fn a_blackout_in_a_pause_is_recorded_and_one_that_goes_on_waits_for_its_end() {
     let dark_now = progress(clock("00:30:00"), &["01:00:00"]);
     assert!(decided(&job, &dark_now, clock("03:10:00")).is_none());
 }
+
+#[test]
+fn a_daemon_that_is_alone_leaves_a_job_for_later_that_was_due_just_now() {
+    let job = job(HOURLY, DAY);
+    let alone = |now: DateTime<Utc>| {
+        let bounds = Bounds::of(&job, now, Settle::UpTo(now - TimeDelta::seconds(5)));
+        decide(&job, &site(), &progress(clock("00:30:00"), &[]), bounds)
+    };
+    assert!(alone(clock("04:00:03")).is_none());
+    assert_eq!(alone(clock("04:00:06")).map(|plan| late(&plan)), Some(vec![clock("04:00:00")]));
+}
