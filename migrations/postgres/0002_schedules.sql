@@ -170,7 +170,8 @@ BEGIN
     RETURN c;
 END $$;
 
--- Takes a waiting run with its lock. While the lock is held it only reads.
+-- Takes a waiting run with its lock. While the lock is held it only reads. Late runs of one plan keep
+-- their distance from the start of the one before: what it was late by, those after it are.
 CREATE FUNCTION cronlatch_take_v2(
     p_run uuid, p_host text, p_instance uuid, p_owner text, p_public_owner text, p_resource text,
     p_ttl_ms bigint, p_expected_now timestamptz, p_give_up_at timestamptz
@@ -180,6 +181,7 @@ DECLARE
     g cronlatch_grant_v1;
     r runs%ROWTYPE;
     t timestamptz;
+    late_by interval;
 BEGIN
     PERFORM set_config('lock_timeout', '500ms', true);
     c.outcome := 'gone';
@@ -242,6 +244,19 @@ BEGIN
         SET state = 'claimed', host = p_host, instance = p_instance, owner = p_public_owner, resource = p_resource,
             token = g.token, claimed_at = g.acquired_at, wait_until = NULL
         WHERE id = p_run;
+        IF r.trigger = 'catch_up' THEN
+            -- All of a plan were made at one instant.
+            late_by := greatest(g.acquired_at - coalesce(r.not_before, r.created_at), interval '0');
+            UPDATE runs
+            SET not_before = not_before + late_by, wait_until = wait_until + late_by, start_by = start_by + late_by
+            WHERE job = r.job AND target = r.target AND state = 'waiting' AND trigger = 'catch_up'
+              AND created_at = r.created_at AND scheduled_at > r.scheduled_at AND not_before IS NOT NULL
+              AND wait_until > g.acquired_at;
+            -- Given back and taken again, it is later by the time since now alone.
+            IF FOUND THEN
+                UPDATE runs SET not_before = greatest(not_before, g.acquired_at) WHERE id = p_run;
+            END IF;
+        END IF;
         c.outcome := 'granted';
     ELSIF g.outcome = 'held' THEN
         c.outcome := 'held';
@@ -252,8 +267,8 @@ BEGIN
 END $$;
 
 -- Makes a job wait that follows another one, if all that it follows have succeeded for the same
--- instant and target, and none of their successes has made it wait yet. Of two that succeed at once
--- the second to get the follower's lock sees the first: it looks in a statement after that wait, and
+-- instant and target, and none of their successes has made it wait yet. While a run of it waits for
+-- that target because of an earlier instant, it is skipped. Of two that succeed at once the second to get the follower's lock sees the first: it looks in a statement after that wait, and
 -- each has written its own success before.
 CREATE FUNCTION cronlatch_follow_v1(
     p_upstream uuid, p_scheduled_at timestamptz, p_target text, p_run uuid, p_job text, p_upstreams text[],
@@ -263,6 +278,8 @@ DECLARE
     j record;
     t timestamptz;
     until timestamptz;
+    v_state text := 'waiting';
+    v_reason text := 'after';
 BEGIN
     PERFORM pg_advisory_xact_lock(1668246382, hashtext(p_job));
     t := cronlatch_now_v1();
@@ -272,12 +289,18 @@ BEGIN
     INTO j FROM jobs WHERE name = p_job;
     -- Its run may be pruned already.
     IF j.forgotten THEN RETURN; END IF;
+    IF j.paused THEN
+        v_state := 'missed';
+        v_reason := 'paused';
+    ELSIF EXISTS (SELECT FROM runs WHERE job = p_job AND target = p_target AND state = 'waiting'
+                  AND reason = 'after' AND wait_until > t) THEN
+        v_state := 'skipped';
+        v_reason := 'already_waiting';
+    END IF;
     INSERT INTO runs (id, job, scheduled_at, target, origin, trigger, state, reason, created_at, wait_until,
                       finished_at, resource, start_deadline_ms, start_by, reruns_left)
-    SELECT p_run, p_job, p_scheduled_at, p_target, p_upstream::text, 'after',
-           CASE WHEN j.paused THEN 'missed' ELSE 'waiting' END, CASE WHEN j.paused THEN 'paused' ELSE 'after' END,
-           t, CASE WHEN j.paused THEN NULL ELSE until END, CASE WHEN j.paused THEN t END,
-           p_resource, p_start_deadline_ms, until, p_reruns_left
+    SELECT p_run, p_job, p_scheduled_at, p_target, p_upstream::text, 'after', v_state, v_reason, t,
+           CASE WHEN v_state = 'waiting' THEN until END, CASE WHEN v_state <> 'waiting' THEN t END, p_resource, p_start_deadline_ms, until, p_reruns_left
     WHERE NOT EXISTS (
         SELECT FROM unnest(p_upstreams) AS u (job) WHERE NOT EXISTS (
             SELECT FROM runs r WHERE r.job = u.job AND r.scheduled_at = p_scheduled_at AND r.target = p_target
@@ -344,7 +367,8 @@ BEGIN
         SELECT array_agg(a.job ORDER BY a.job), array_agg(a.id ORDER BY a.job) INTO followers, followed
         FROM jsonb_to_recordset(p_followers::jsonb) AS i (job text) JOIN runs a ON a.job = i.job
         WHERE a.scheduled_at = r.scheduled_at AND a.target = r.target AND a.origin = r.id::text
-          AND a.trigger = 'after' AND (a.state, a.reason) IS DISTINCT FROM ('missed', 'paused');
+          AND a.trigger = 'after' AND (a.state, a.reason) IS DISTINCT FROM ('missed', 'paused')
+          AND (a.state, a.reason) IS DISTINCT FROM ('skipped', 'already_waiting');
     END IF;
     lock := 'gone';
     SELECT * INTO l FROM distributed_locks

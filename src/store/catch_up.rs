@@ -96,9 +96,10 @@ pub struct LateRun {
     pub scheduled_at: DateTime<Utc>,
     /// What it locks.
     pub resource: Resource,
-    /// How long from now nobody takes it; `None`: not at all.
+    /// How long from now nobody takes it, longer if those before it start later than they may; `None`:
+    /// not at all.
     pub not_before: Option<Duration>,
-    /// How long from now it may wait for a host, the time of `not_before` included.
+    /// How long from now it may wait for a host, the time of `not_before` included; longer as that is.
     pub waits: Duration,
     /// How long a rerun of it may wait.
     pub start_deadline: Duration,

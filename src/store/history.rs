@@ -100,7 +100,7 @@ pub struct RunRow {
     pub finished_at: Option<DateTime<Utc>>,
     /// Until when it may wait.
     pub wait_until: Option<DateTime<Utc>>,
-    /// Before when nobody takes it.
+    /// Before when nobody takes it; when it was taken, if late runs after it keep their distance.
     pub not_before: Option<DateTime<Utc>>,
     /// The exit code.
     pub exit_code: Option<i32>,

@@ -52,8 +52,9 @@ pub trait Runs: Send + Sync {
     /// state lost, too. The same ending sent again answers as the first time, but for the lock.
     ///
     /// A success makes each follower wait, in the same transaction, if all of its upstreams have
-    /// succeeded for the same instant and target, and none of their successes has made it wait before;
-    /// of a follower that is paused it is recorded as missed.
+    /// succeeded for the same instant and target, and none of their successes has made it wait before.
+    /// Of a follower that is paused it is recorded as missed; while another run of it waits for the same
+    /// target because of a success, as skipped.
     ///
     /// # Errors
     /// [`StoreError`]; finishing again does no harm.
@@ -73,7 +74,7 @@ pub trait Runs: Send + Sync {
     async fn give_back(&self, key: &RunKey, reason: &str) -> Result<bool, StoreError>;
 
     /// Runs that wait for any host, or for this one, and may be taken by now; oldest first, at most
-    /// 1,000.
+    /// 1,000. Of the late runs of one job and target only the oldest may.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -83,7 +84,8 @@ pub trait Runs: Send + Sync {
     async fn waiting(&self, host: &HostName) -> Result<Vec<WaitingRun>, StoreError>;
 
     /// Tries to take a waiting run with its lock. Late runs of one job and target are taken oldest
-    /// first.
+    /// first; by how much one is later than it might have been, those of its plan that have a time to
+    /// wait for are moved.
     ///
     /// # Errors
     /// [`StoreError`]; after [`StoreError::is_unknown`] ask again with the same claimant.
@@ -114,8 +116,9 @@ pub trait Runs: Send + Sync {
     /// Dropped, it may have been done.
     async fn prune(&self, retention: &Retention) -> Result<Pruned, StoreError>;
 
-    /// Triggers that are over without a row each, newest first, by job and `since` of the filter,
-    /// at most its `limit`.
+    /// Triggers that are over without a row each, newest first, by job, state and `since` of the
+    /// filter, at most its `limit`. In state missed are those that nobody could run, not what a pause
+    /// or a blackout took; in no other state is any.
     ///
     /// # Errors
     /// [`StoreError`].

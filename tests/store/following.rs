@@ -25,6 +25,8 @@ on_both_databases!(
     what_follows_a_run_on_each_host_waits_for_that_host,
     a_run_that_somebody_asked_for_is_followed_too,
     a_follower_that_is_not_registered_waits_all_the_same,
+    a_follower_that_waits_already_is_skipped,
+    what_waits_for_another_reason_or_target_or_is_over_skips_no_follower,
 );
 
 async fn succeed(host: &Host, claim: &Claim, followers: &[Follower]) -> Finished {
@@ -140,6 +142,11 @@ async fn end(host: &Host, run: &RunKey, followers: &[Follower]) -> Finished {
     }
 }
 
+/// Ends what waits, so that the next success finds none of it.
+async fn nothing_waits(db: &TestDb) {
+    db.sql("UPDATE runs SET state = 'cancelled', wait_until = NULL WHERE state = 'waiting'").await;
+}
+
 async fn of_two_upstreams_that_succeed_at_once_one_makes_the_follower_wait(db: &TestDb) {
     db.look_for_deadlocks().await;
     let hosts: Vec<_> = warm_stores(db, 2).await.into_iter().map(|store| Host::with_store(store, "web")).collect();
@@ -155,6 +162,7 @@ async fn of_two_upstreams_that_succeed_at_once_one_makes_the_follower_wait(db: &
         let followed: Vec<_> = answers.iter().flat_map(|answer| &answer.followed).collect();
         assert_eq!(followed.len(), 1, "round {round}: {answers:?}");
         assert_eq!(db.count("runs", &format!("job = 'report' AND scheduled_at = '{}'", text(at))).await, 1);
+        nothing_waits(db).await;
     }
     assert_eq!(db.deadlocks_logged(), [""; 0]);
 }
@@ -178,8 +186,9 @@ async fn upstreams_and_followers_in_any_order_never_deadlock(db: &TestDb) {
         }
         let answers = at_once(ends).await;
         assert_eq!(answers.iter().map(|answer| answer.followed.len()).sum::<usize>(), 8, "{answers:?}");
+        assert_eq!(db.count("runs", "state = 'waiting'").await, 8);
+        nothing_waits(db).await;
     }
-    assert_eq!(db.count("runs", "state = 'waiting'").await, 5 * 8);
     assert_eq!(db.deadlocks_logged(), [""; 0]);
 }
 
@@ -306,4 +315,46 @@ async fn a_follower_that_is_not_registered_waits_all_the_same(db: &TestDb) {
     host.register("extract", "digest").await;
     let claim = host.claim("extract", db.now().await + SECOND / 2);
     assert_eq!(succeed(&host, &claim, &[follower("load", &["extract"])]).await.followed.len(), 1);
+}
+
+async fn a_follower_that_waits_already_is_skipped(db: &TestDb) {
+    let host = Host::new(db, "web-1");
+    db.freeze_clock(noon() + SECOND).await;
+    let first = succeed(&host, &host.claim("extract", noon()), &[follower("load", &["extract"])]).await.followed;
+    let second = host.run(&host.claim("extract", noon() + SECOND)).await;
+    let load = follower("load", &["extract"]);
+    for _ in 0..2 {
+        let answer = host.store.finish(&second, &success(), std::slice::from_ref(&load)).await.unwrap();
+        assert_eq!((answer.recorded, answer.followed), (true, vec![]));
+    }
+    let skipped = row(&host.store, load.run).await;
+    assert_eq!((skipped.state, skipped.reason.as_deref()), (RunState::Skipped, Some("already_waiting")));
+    assert_eq!((skipped.scheduled_at, skipped.kind), (noon() + SECOND, TriggerKind::After));
+    assert_eq!((skipped.finished_at, skipped.wait_until), (Some(noon() + SECOND), None));
+    assert_eq!(db.count("runs", "job = 'load' AND state = 'waiting'").await, 1);
+    // Once that has begun, the next one waits.
+    host.take(first[0].1, "job:load").await;
+    let third = host.claim("extract", noon() + 2 * SECOND);
+    assert_eq!(succeed(&host, &third, &[follower("load", &["extract"])]).await.followed.len(), 1);
+}
+
+async fn what_waits_for_another_reason_or_target_or_is_over_skips_no_follower(db: &TestDb) {
+    let host = Host::new(db, "web-1");
+    db.freeze_clock(noon()).await;
+    // Given back by its host.
+    let given_back = host.run(&host.claim("load", noon() - SECOND)).await;
+    host.store.give_back(&given_back, "drain").await.unwrap();
+    let followed = async |at: DateTime<Utc>, target: Target| {
+        let mut claim = host.claim("extract", at);
+        claim.trigger.target = target;
+        succeed(&host, &claim, &[follower("load", &["extract"])]).await.followed.len()
+    };
+    assert_eq!(followed(noon(), Target::fleet()).await, 1);
+    assert_eq!(followed(noon(), Target::from_column("web-1")).await, 1);
+    let until = noon() + 90 * SECOND;
+    db.freeze_clock(until - MILLISECOND).await;
+    assert_eq!(followed(noon() + SECOND, Target::fleet()).await, 0);
+    // Nobody takes that any more.
+    db.freeze_clock(until).await;
+    assert_eq!(followed(noon() + 2 * SECOND, Target::fleet()).await, 1);
 }

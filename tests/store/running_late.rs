@@ -20,6 +20,11 @@ on_both_databases!(
     a_late_run_given_back_is_first_again,
     of_ten_takers_of_three_late_runs_one_has_the_oldest,
     a_run_for_one_host_is_listed_there_alone,
+    late_runs_keep_their_distance_from_the_start_of_the_one_before,
+    a_late_run_that_starts_on_time_moves_nothing,
+    a_late_run_taken_twice_moves_those_after_it_by_the_time_between,
+    a_late_run_moves_no_run_but_those_of_its_plan,
+    a_run_that_is_not_late_moves_no_late_one,
 );
 
 fn minute(number: i64) -> DateTime<Utc> {
@@ -233,4 +238,113 @@ async fn a_run_for_one_host_is_listed_there_alone(db: &TestDb) {
     one.store.give_back(&one.run(&for_one).await, "drain").await.unwrap();
     assert_eq!(listed(&one).await, [for_all.run, for_one.run]);
     assert_eq!(listed(&other).await, [for_all.run]);
+}
+
+/// When a run may be taken, and until when it waits.
+async fn times(host: &Host, run: RunId) -> (Option<DateTime<Utc>>, Option<DateTime<Utc>>) {
+    let row = row(&host.store, run).await;
+    (row.not_before, row.wait_until)
+}
+
+/// Three late runs, a minute apart.
+fn spaced() -> Vec<LateRun> {
+    let late = |number: u32, not_before| LateRun { waits: (4 + number) * TTL, ..late(number.into(), not_before) };
+    vec![late(1, None), late(2, Some(TTL)), late(3, Some(2 * TTL))]
+}
+
+fn names(runs: &[LateRun]) -> [RunId; 3] {
+    [runs[0].run, runs[1].run, runs[2].run]
+}
+
+async fn late_runs_keep_their_distance_from_the_start_of_the_one_before(db: &TestDb) {
+    let runs = spaced();
+    let [first, second, third] = names(&runs);
+    let (host, now) = with_late_runs(db, runs).await;
+    let late = now + 90 * SECOND + 7 * MILLISECOND;
+    db.freeze_clock(late).await;
+    let run = host.take(first, "job:backup").await;
+    host.store.finish(&run, &success(), &[]).await.unwrap();
+    assert_eq!(times(&host, second).await, (Some(late + TTL), Some(late + 6 * TTL)));
+    assert_eq!(times(&host, third).await, (Some(late + 2 * TTL), Some(late + 7 * TTL)));
+    assert_eq!(db.count("runs", "wait_until = start_by").await, 2);
+    // And again from the second.
+    let later = late + 4 * TTL;
+    db.freeze_clock(later).await;
+    host.take(second, "job:backup").await;
+    assert_eq!(times(&host, third).await, (Some(later + TTL), Some(later + 6 * TTL)));
+}
+
+async fn a_late_run_that_starts_on_time_moves_nothing(db: &TestDb) {
+    let runs = spaced();
+    let [first, second, third] = names(&runs);
+    let (host, now) = with_late_runs(db, runs).await;
+    let run = host.take(first, "job:backup").await;
+    host.store.finish(&run, &success(), &[]).await.unwrap();
+    db.freeze_clock(now + TTL).await;
+    host.take(second, "job:backup").await;
+    assert_eq!(times(&host, third).await, (Some(now + 2 * TTL), Some(now + 7 * TTL)));
+}
+
+async fn a_late_run_taken_twice_moves_those_after_it_by_the_time_between(db: &TestDb) {
+    let runs = spaced();
+    let [first, second, third] = names(&runs);
+    let (host, now) = with_late_runs(db, runs).await;
+    for late in [10 * SECOND, 30 * SECOND] {
+        db.freeze_clock(now + late).await;
+        let run = host.take(first, "job:backup").await;
+        assert_eq!(times(&host, second).await, (Some(now + late + TTL), Some(now + late + 6 * TTL)));
+        assert_eq!(times(&host, third).await, (Some(now + late + 2 * TTL), Some(now + late + 7 * TTL)));
+        // It has no more time for that itself.
+        assert!(host.store.give_back(&run, "drain").await.unwrap());
+        assert_eq!(times(&host, first).await.1, Some(now + 5 * TTL));
+    }
+}
+
+async fn a_late_run_moves_no_run_but_those_of_its_plan(db: &TestDb) {
+    let runs = vec![late(1, None)];
+    let first = runs[0].run;
+    let (host, now) = with_late_runs(db, runs).await;
+    let until = text(now + 8 * TTL);
+    let others = [
+        ("restore", "", "catch_up", minute(2), now, TTL),
+        ("backup", "web-1", "catch_up", minute(2), now, TTL),
+        ("backup", "", "rerun", minute(2), now, TTL),
+        // Another plan keeps its own distances.
+        ("backup", "", "catch_up", minute(3), now - SECOND, TTL),
+        // An older one.
+        ("backup", "", "catch_up", minute(-1), now, TTL),
+    ];
+    for (name, target, trigger, at, made, not_before) in others {
+        db.sql(format!(
+            "INSERT INTO runs (id, job, scheduled_at, target, trigger, state, reason, created_at, not_before, \
+             wait_until, resource, start_deadline_ms, start_by) VALUES ('{}', '{name}', '{}', '{target}', '{trigger}', \
+             'waiting', 'catch_up', '{}', '{}', '{until}', 'r', 0, '{until}')",
+            RunId::generate(),
+            text(at),
+            text(made),
+            text(now + not_before)
+        ))
+        .await;
+    }
+    // The older one is out of the way, but for its row.
+    db.sql(format!("UPDATE runs SET wait_until = '{}' WHERE scheduled_at = '{}'", text(now), text(minute(-1)))).await;
+    let before =
+        db.sql("SELECT not_before, wait_until, start_by FROM runs WHERE not_before IS NOT NULL ORDER BY id").await;
+    db.freeze_clock(now + 10 * SECOND).await;
+    host.take(first, "job:backup").await;
+    let after =
+        db.sql("SELECT not_before, wait_until, start_by FROM runs WHERE not_before IS NOT NULL ORDER BY id").await;
+    assert_eq!((after, before.len()), (before, 5));
+}
+
+async fn a_run_that_is_not_late_moves_no_late_one(db: &TestDb) {
+    let runs = vec![late(50, Some(TTL))];
+    let run = runs[0].run;
+    let (host, now) = with_late_runs(db, runs).await;
+    let claim = host.claim("backup", now);
+    host.store.give_back(&host.run(&claim).await, "drain").await.unwrap();
+    db.sql(format!("UPDATE runs SET scheduled_at = '{}' WHERE id = '{}'", text(minute(40)), claim.run)).await;
+    db.freeze_clock(now + 30 * SECOND).await;
+    host.take(claim.run, "job:backup").await;
+    assert_eq!(times(&host, run).await, (Some(now + TTL), Some(now + 4 * TTL)));
 }

@@ -150,6 +150,7 @@ impl Runs for PostgresStore {
             .query(sql::MISSED)
             .bind(filter.job.as_ref().map(JobName::as_str))
             .bind(filter.since)
+            .bind(filter.state.map(RunState::as_str))
             .bind(i64::from(filter.limit));
         self.all(call, query).await?.iter().map(missed_row).collect()
     }

@@ -128,11 +128,20 @@ FROM cronlatch_finish_v2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
 
 pub(super) const GIVE_BACK: &str = "SELECT cronlatch_give_back_v1($1, $2, $3, $4, $5, $6) AS given";
 
+/// What a take would not refuse: of late runs, the oldest of each job and target.
 pub(super) const WAITING: &str = "
-SELECT id, job, scheduled_at, target, origin, attempt, trigger, created_at, wait_until
-FROM runs
-WHERE state = 'waiting' AND target IN ('', $1) AND (not_before IS NULL OR not_before <= cronlatch_now_v1())
-ORDER BY id LIMIT 1000";
+WITH clock AS MATERIALIZED (
+    SELECT cronlatch_now_v1() AS now
+), first AS MATERIALIZED (
+    SELECT job, target, min(scheduled_at) AS scheduled_at FROM runs, clock
+    WHERE state = 'waiting' AND trigger = 'catch_up' AND target IN ('', $1) AND wait_until > clock.now
+    GROUP BY job, target
+)
+SELECT r.id, r.job, r.scheduled_at, r.target, r.origin, r.attempt, r.trigger, r.created_at, r.wait_until
+FROM runs r CROSS JOIN clock LEFT JOIN first f ON f.job = r.job AND f.target = r.target
+WHERE r.state = 'waiting' AND r.target IN ('', $1) AND (r.not_before IS NULL OR r.not_before <= clock.now)
+  AND (r.trigger <> 'catch_up' OR f.scheduled_at IS NULL OR f.scheduled_at >= r.scheduled_at)
+ORDER BY r.id LIMIT 1000";
 
 pub(super) const TAKE: &str = concat!(
     "SELECT ",
@@ -170,10 +179,12 @@ pub(super) const PRUNE_JOBS: &str = "SELECT name FROM jobs WHERE $1::text IS NUL
 
 pub(super) const PRUNE_BY_COUNT: &str = "SELECT cronlatch_prune_count_v1($1, $2, $3) AS gone";
 
+/// A state other than missed is no range's kind.
 pub(super) const MISSED: &str = "
 SELECT job, target, kind, range_from, range_to, count, reason, recorded_at FROM trigger_ranges
 WHERE ($1::text IS NULL OR job = $1) AND ($2::timestamptz IS NULL OR range_to >= $2)
-ORDER BY id DESC LIMIT $3";
+  AND ($3::text IS NULL OR kind = $3)
+ORDER BY id DESC LIMIT $4";
 
 pub(super) const HISTORY: &str = "
 SELECT id, job, scheduled_at, target, origin, attempt, trigger, state, host, resource, token, claimed_at, started_at,

@@ -225,9 +225,19 @@ impl Transaction<'_> {
                     .bind(grant.token.get())
                     .bind(text(grant.acquired_at));
                 self.all(query).await?;
+                self.shift_late_runs(run, grant.acquired_at).await?;
                 Ok(Taken::Granted(grant))
             }
         }
+    }
+
+    /// Moves the late runs after one that starts now, if that is one.
+    async fn shift_late_runs(&mut self, run: RunId, now: DateTime<Utc>) -> Result<(), StoreError> {
+        let shift = sqlx::query(sql::SHIFT_LATE_RUNS).bind(run.to_string()).bind(text(now));
+        if !self.all(shift).await?.is_empty() {
+            self.all(sqlx::query(sql::LATE_RUN_STARTS).bind(run.to_string()).bind(text(now))).await?;
+        }
+        Ok(())
     }
 }
 

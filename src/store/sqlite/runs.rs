@@ -118,6 +118,7 @@ impl Runs for SqliteStore {
         let query = sqlx::query(sql::MISSED)
             .bind(filter.job.as_ref().map(|job| job.as_str().to_owned()))
             .bind(filter.since.map(text))
+            .bind(filter.state.map(RunState::as_str))
             .bind(i64::from(filter.limit));
         all(call, query).await?.iter().map(missed_row).collect()
     }

@@ -122,18 +122,22 @@ WHERE state = 'waiting' AND reason = 'rerun' AND EXISTS (
     AND r.target = runs.target AND r.origin = runs.origin AND r.attempt < runs.attempt)";
 
 /// Makes a job wait that follows another one, if all that it follows have succeeded for the same
-/// instant and target, and none of their successes has made it wait yet.
+/// instant and target, and none of their successes has made it wait yet. While a run of it waits for that
+/// target because of an earlier instant, it is skipped.
 pub(super) const FOLLOW: &str = "
 INSERT INTO runs (id, job, scheduled_at, target, origin, trigger, state, reason, created_at, wait_until, finished_at,
                   resource, start_deadline_ms, start_by, reruns_left)
 SELECT $2, $3, f.scheduled_at, f.target, f.id, 'after',
-       CASE WHEN f.paused THEN 'missed' ELSE 'waiting' END, CASE WHEN f.paused THEN 'paused' ELSE 'after' END,
-       f.now, CASE WHEN f.paused THEN NULL ELSE f.until END, CASE WHEN f.paused THEN f.now END,
-       $5, $6, f.until, $7
+       CASE WHEN f.paused THEN 'missed' WHEN f.one_waits THEN 'skipped' ELSE 'waiting' END,
+       CASE WHEN f.paused THEN 'paused' WHEN f.one_waits THEN 'already_waiting' ELSE 'after' END,
+       f.now, CASE WHEN f.paused OR f.one_waits THEN NULL ELSE f.until END,
+       CASE WHEN f.paused OR f.one_waits THEN f.now END, $5, $6, f.until, $7
 FROM (
     SELECT r.id, r.scheduled_at, r.target, c.now, j.pruned_through,
            strftime('%Y-%m-%dT%H:%M:%fZ', c.now, '+' || ($6 / 1000.0) || ' seconds') AS until,
-           coalesce(j.paused AND (j.paused_until IS NULL OR j.paused_until > c.now), false) AS paused
+           coalesce(j.paused AND (j.paused_until IS NULL OR j.paused_until > c.now), false) AS paused,
+           EXISTS (SELECT 1 FROM runs w WHERE w.job = $3 AND w.target = r.target AND w.state = 'waiting'
+                   AND w.reason = 'after' AND w.wait_until > c.now) AS one_waits
     FROM cronlatch_now_v1 c JOIN runs r ON r.id = $1 LEFT JOIN jobs j ON j.name = $3
 ) f
 WHERE coalesce(f.pruned_through, '') < f.scheduled_at
@@ -150,7 +154,8 @@ ON CONFLICT DO NOTHING";
 pub(super) const FOLLOWED: &str = "
 SELECT a.id FROM runs r JOIN runs a
     ON a.job = $2 AND a.scheduled_at = r.scheduled_at AND a.target = r.target AND a.origin = r.id
-WHERE r.id = $1 AND a.trigger = 'after' AND NOT (a.state = 'missed' AND a.reason = 'paused')";
+WHERE r.id = $1 AND a.trigger = 'after' AND NOT (a.state = 'missed' AND a.reason = 'paused')
+  AND NOT (a.state = 'skipped' AND a.reason = 'already_waiting')";
 
 pub(super) const FINISH_JOB: &str = "
 UPDATE jobs
@@ -175,11 +180,18 @@ SET state = 'waiting', reason = $4, owner = NULL, host = NULL, instance = NULL, 
 WHERE id = $1 AND owner = $2 AND token = $3 AND state = 'claimed'
 RETURNING id";
 
+/// What a take would not refuse: of late runs, the oldest of each job and target.
 pub(super) const WAITING: &str = "
-SELECT id, job, scheduled_at, target, origin, attempt, trigger, created_at, wait_until
-FROM runs CROSS JOIN cronlatch_now_v1 c
-WHERE state = 'waiting' AND target IN ('', $1) AND (not_before IS NULL OR not_before <= c.now)
-ORDER BY id LIMIT 1000";
+WITH first AS MATERIALIZED (
+    SELECT job, target, min(scheduled_at) AS scheduled_at FROM runs CROSS JOIN cronlatch_now_v1 c
+    WHERE state = 'waiting' AND trigger = 'catch_up' AND target IN ('', $1) AND wait_until > c.now
+    GROUP BY job, target
+)
+SELECT r.id, r.job, r.scheduled_at, r.target, r.origin, r.attempt, r.trigger, r.created_at, r.wait_until
+FROM runs r CROSS JOIN cronlatch_now_v1 c LEFT JOIN first f ON f.job = r.job AND f.target = r.target
+WHERE r.state = 'waiting' AND r.target IN ('', $1) AND (r.not_before IS NULL OR r.not_before <= c.now)
+  AND (r.trigger <> 'catch_up' OR f.scheduled_at IS NULL OR f.scheduled_at >= r.scheduled_at)
+ORDER BY r.id LIMIT 1000";
 
 pub(super) const TAKE_LOOK: &str = "
 SELECT c.now, r.state, r.owner, r.token, r.job, r.target, r.wait_until,
@@ -197,6 +209,26 @@ UPDATE runs
 SET state = 'claimed', host = $2, instance = $3, owner = $4, resource = $5, token = $6, claimed_at = $7,
     wait_until = NULL
 WHERE id = $1 AND state = 'waiting'";
+
+/// Late runs of one plan, made at one instant, keep their distance from the start of the one before: what
+/// it was late by, those after it are.
+pub(super) const SHIFT_LATE_RUNS: &str = "
+UPDATE runs
+SET not_before = strftime('%Y-%m-%dT%H:%M:%fZ', runs.not_before, '+' || (l.ms / 1000.0) || ' seconds'),
+    wait_until = strftime('%Y-%m-%dT%H:%M:%fZ', runs.wait_until, '+' || (l.ms / 1000.0) || ' seconds'),
+    start_by = strftime('%Y-%m-%dT%H:%M:%fZ', runs.start_by, '+' || (l.ms / 1000.0) || ' seconds')
+FROM (
+    SELECT job, target, scheduled_at, created_at,
+           max(0, round((julianday($2) - julianday(coalesce(not_before, created_at))) * 86400000)) AS ms
+    FROM runs WHERE id = $1 AND trigger = 'catch_up'
+) l
+WHERE runs.job = l.job AND runs.target = l.target AND runs.state = 'waiting' AND runs.trigger = 'catch_up'
+  AND runs.created_at = l.created_at AND runs.scheduled_at > l.scheduled_at AND runs.not_before IS NOT NULL
+  AND runs.wait_until > $2
+RETURNING id";
+
+/// Given back and taken again, it is later by the time since then alone.
+pub(super) const LATE_RUN_STARTS: &str = "UPDATE runs SET not_before = max(coalesce(not_before, $2), $2) WHERE id = $1";
 
 /// Open runs without a live lock, and waiting ones whose time is over. Reads only: nearly always
 /// there are none.
@@ -307,10 +339,11 @@ DELETE FROM job_progress WHERE rowid IN (
 pub(super) const FORGET_ORPHANS: &str = "
 DELETE FROM job_definitions WHERE NOT EXISTS (SELECT 1 FROM hosts h WHERE h.instance = job_definitions.instance)";
 
+/// A state other than missed is no range's kind.
 pub(super) const MISSED: &str = "
 SELECT job, target, kind, range_from, range_to, count, reason, recorded_at FROM trigger_ranges
-WHERE ($1 IS NULL OR job = $1) AND ($2 IS NULL OR range_to >= $2)
-ORDER BY id DESC LIMIT $3";
+WHERE ($1 IS NULL OR job = $1) AND ($2 IS NULL OR range_to >= $2) AND ($3 IS NULL OR kind = $3)
+ORDER BY id DESC LIMIT $4";
 
 pub(super) const HISTORY: &str = "
 SELECT id, job, scheduled_at, target, origin, attempt, trigger, state, host, resource, token, claimed_at, started_at,
