@@ -5,6 +5,7 @@ mod check;
 mod daemon;
 mod failure;
 mod history;
+mod import;
 mod locks;
 mod migrate;
 mod next;
@@ -49,6 +50,8 @@ enum Command {
     Runs(runs::Runs),
     /// Bring the tables to this version
     Migrate,
+    /// Make jobs of crontabs, and compare old and new times
+    Import(import::Import),
 }
 
 /// Runs the command that the arguments name.
@@ -66,6 +69,7 @@ pub fn main() -> ExitCode {
         Command::Locks(locks) => locks.run(&path),
         Command::Runs(runs) => runs.run(&path),
         Command::Migrate => migrate::run(&path),
+        Command::Import(import) => import.run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,5 +1,6 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use chrono::{DateTime, Utc};
 
@@ -30,6 +31,11 @@ pub fn load(path: &Path) -> Loaded {
 /// A daemon doesn't do that: what its jobs need may lie on a disk that hangs, or come later.
 pub fn check(path: &Path) -> Loaded {
     Loading { looks_around: true, ..Loading::new() }.load(path)
+}
+
+/// Reads a text as if it were a file of `jobs.d`, under the built-in settings and without `[defaults]`.
+pub fn load_jobs(name: &Path, text: String) -> Loaded {
+    Loading::new().load_jobs(name, text)
 }
 
 /// One loading under way.
@@ -100,6 +106,18 @@ impl Loading {
         self.finish(main.settings)
     }
 
+    fn load_jobs(mut self, name: &Path, text: String) -> Loaded {
+        let scope = Scope::JobFile(name.to_owned());
+        let source = Source::of_text(name, scope.clone(), text);
+        let base = Base::default();
+        self.files.push(FileRead { path: name.to_owned(), scope, trust: None });
+        self.read_source(&source, &JOB_FILE, |loading, top, jobs| {
+            read_jobs(top, jobs, |job| loading.take_in(job, &base));
+        });
+        self.problems.extend(self.roster.problems(true));
+        self.finish(None)
+    }
+
     /// Reads one file, its jobs taken out; `None` if it has no readable text.
     fn read<T>(
         &mut self,
@@ -110,17 +128,27 @@ impl Loading {
     ) -> Option<T> {
         let (source, problems) = Source::read(path, scope.clone(), self.root);
         self.problems.extend(problems);
-        let number = self.files.len();
         self.files.push(FileRead { path: path.to_owned(), scope, trust: None });
-        let source = source?;
-        let (mut table, trust, syntax) = parse(&source);
+        Some(self.read_source(&source?, keys, read))
+    }
+
+    /// Reads the text of the newest file.
+    fn read_source<T>(
+        &mut self,
+        source: &Rc<Source>,
+        keys: &'static Keys,
+        read: impl FnOnce(&mut Self, &mut Section<'_>, Option<Taken<'_>>) -> T,
+    ) -> T {
+        let (mut table, trust, syntax) = parse(source);
         let jobs = take(&mut table, "jobs");
         self.syntax.extend(syntax);
-        self.files[number].trust = Some(trust);
-        let mut top = Section::top(&source, &table, keys);
+        if let Some(file) = self.files.last_mut() {
+            file.trust = Some(trust);
+        }
+        let mut top = Section::top(source, &table, keys);
         let answer = read(self, &mut top, jobs);
         self.problems.extend(top.finish());
-        Some(answer)
+        answer
     }
 
     /// Makes one job of the file that is being read.

@@ -51,7 +51,7 @@ mod warning;
 
 pub use database_url::{DatabaseUrl, InvalidDatabaseUrl, PostgresUrl};
 pub use digest::Digest;
-pub use load::{check, load};
+pub use load::{check, load, load_jobs};
 pub use loaded::Loaded;
 pub use locate::{DEFAULT_PATH, VARIABLE, locate};
 pub use password_file::{UnfitPasswordFile, read_password};

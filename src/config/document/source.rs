@@ -55,6 +55,11 @@ impl Source {
         }
     }
 
+    /// A text that lies in no file.
+    pub fn of_text(path: &Path, scope: Scope, text: String) -> Rc<Self> {
+        Rc::new(Self::new(path, scope, text))
+    }
+
     fn new(path: &Path, scope: Scope, text: String) -> Self {
         Self { path: path.to_owned(), scope, text, lines: OnceCell::new() }
     }

@@ -80,22 +80,25 @@ pub(super) fn decide(job: &Job, site: &Site, progress: &JobProgress, bounds: Bou
     }
     let mut through = if site.may_run(job) { bounds.through } else { bounds.through.min(bounds.since) };
     let mut settled = progress.settled_through;
-    let ended = progress.pause.and_then(|pause| Some((pause.from, pause.until.filter(|until| *until <= bounds.now)?)));
+    let mut ended = progress.pause.and_then(|pause| Some((pause.from, pause.until.filter(|until| *until <= through)?)));
     if let (Some(pause), None) = (progress.pause, ended) {
-        // What a pause takes is accounted for when it is over, and nothing runs late in it.
+        // What a pause takes is one row when all of it is accounted for, and nothing runs late in it.
         through = through.min(pause.from);
-        deciding.is_paused = true;
+        deciding.is_paused = pause.until.is_none_or(|until| until > bounds.now);
     }
     through = deciding.account_for_blackouts(settled, through);
+    if let Some((from, _)) = ended.take_if(|(_, until)| *until > through) {
+        through = through.min(from);
+    }
     if let Some((from, until)) = ended {
-        deciding.account_for_pause(settled, from, until.min(through));
+        deciding.account_for_pause(settled, from, until);
         settled = settled.max(until);
     }
     settled = deciding.account_for_edit(settled, through);
     let late = deciding.decide_about_gaps(settled, through);
     let moves = !deciding.ranges.is_empty()
         || !late.is_empty()
-        || ended.is_some_and(|(_, until)| until <= through)
+        || ended.is_some()
         || progress.with_row.len() >= MANY_ROWS
         || through - watermark > LONG_AGO;
     (moves && through > watermark).then(|| deciding.plan(through, late))
