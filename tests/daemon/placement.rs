@@ -69,9 +69,7 @@ fn a_host_that_was_away_catches_up_on_its_own_triggers_of_a_job_of_every_host() 
     let schedule = Schedule::new(&fleet, &database).job("each", EVERY_SECOND, &short(&fleet), &keys);
     fleet.start(&["a", "b"], |host| schedule.on(host));
     fleet.wait_until_up();
-    let ended_on = |host: &str| {
-        database.runs_of("each").into_iter().filter(|run| run.target == host && run.is_final()).next_back()
-    };
+    let ended_on = |host: &str| database.runs_of("each").into_iter().rfind(|run| run.target == host && run.is_final());
     eventually("both have run", PATIENCE, || ended_on("a").is_some() && ended_on("b").is_some());
     fleet["b"].signal(Signal::TERM);
     assert!(fleet["b"].wait_exit(PATIENCE).success());
