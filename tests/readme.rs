@@ -54,7 +54,8 @@ fn the_crontab_line_of_the_readme_becomes_a_schedule_without_problems() {
     let said = String::from_utf8_lossy(&checked.stdout).into_owned();
     assert_eq!(
         said,
-        "cronlatch.toml: 1 job, no problem\nan outage of the database of up to 1m 50s stops no running job\n"
+        "nightly-backup: at 02:15 on Monday to Friday, Europe/Berlin\ncronlatch.toml: 1 job, no problem\n\
+         an outage of the database of up to 1m 50s stops no running job\n"
     );
 }
 

@@ -11,6 +11,7 @@ mod migrate;
 mod next;
 mod runs;
 mod show;
+mod status;
 mod store;
 mod table;
 mod when;
@@ -41,6 +42,8 @@ enum Command {
     Check(check::Check),
     /// Show coming instants
     Next(next::Next),
+    /// Show who is alive, what runs and waits, and which hosts disagree about a job
+    Status(status::Status),
     /// Show who holds which lock
     Locks(locks::Locks),
     /// Show the history, newest first
@@ -62,6 +65,7 @@ pub fn main() -> ExitCode {
         Command::Daemon => daemon::run(&path),
         Command::Check(check) => check.run(&path),
         Command::Next(next) => next.run(&path),
+        Command::Status(status) => status.run(&path),
         Command::Locks(locks) => locks.run(&path),
         Command::Runs(runs) => runs.run(&path),
         Command::Migrate => migrate::run(&path),

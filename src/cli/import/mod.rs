@@ -45,13 +45,14 @@ mod words;
 
 use std::collections::BTreeMap;
 
-use chrono::{DateTime, Datelike, TimeDelta, Utc};
+use chrono::{Datelike, TimeDelta, Utc};
 use chrono_tz::Tz;
 use clap::Args;
 
 use super::failure::tell;
 use super::table::width_of;
 use super::{Failure, print, print_json, when};
+use crate::job::Moment;
 use crate::job::schedule::{Schedule, parse_zone};
 use compare::{Clocks, Comparison, Span};
 use crontab::Crontab;
@@ -72,8 +73,8 @@ pub(super) struct Import {
     #[arg(long, value_name = "ZONE")]
     timezone: Option<String>,
     /// Where the comparison of old and new times starts [default: now]
-    #[arg(long, value_name = "INSTANT", value_parser = when::instant)]
-    from: Option<DateTime<Utc>>,
+    #[arg(long, value_name = "INSTANT", value_parser = when::moment)]
+    from: Option<Moment>,
     /// One JSON array with an object an entry instead of TOML
     #[arg(long)]
     json: bool,
@@ -102,7 +103,7 @@ impl Import {
     pub(super) fn run(&self) -> Result<(), Failure> {
         let zone = self.zone()?;
         let mut files = self.read(zone)?;
-        let span = self.span()?;
+        let span = self.span(zone)?;
         let toml = emitted::text(&files);
         let loaded = emitted::verified(&toml)?;
         let by_name: BTreeMap<&str, &Schedule> =
@@ -128,8 +129,11 @@ impl Import {
     }
 
     /// What is compared; schedules know the years 1970 to 2100.
-    fn span(&self) -> Result<Span, Failure> {
-        let from = self.from.unwrap_or_else(Utc::now);
+    fn span(&self, zone: Tz) -> Result<Span, Failure> {
+        let from = match self.from {
+            None => Utc::now(),
+            Some(from) => from.start_in(zone).map_err(|error| Failure::usage(format!("--from: {error}")))?,
+        };
         if !(1970..2100).contains(&from.year()) {
             return Err(Failure::usage("--from lies outside of the years 1970 to 2099; choose an instant in them"));
         }

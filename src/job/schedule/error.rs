@@ -67,6 +67,9 @@ pub enum InvalidSchedule {
         /// Its zone.
         zone: Tz,
     },
+    /// Fine to read, but its blackouts take every instant.
+    #[error("the blackouts leave no instant of the schedule; shorten one, or remove it")]
+    BlackedOut,
     /// It did fire, but never will again.
     #[error(
         "{expression:?} fires no more after {}; give it a later year or remove it",
@@ -150,10 +153,53 @@ pub enum FieldProblem {
     /// `1~10`.
     #[error("~ draws a random value, another on each host; write one value or a list")]
     Random,
-    /// `L`, `15W`, `FRI#2`, `H`.
-    #[error("L, W, # and H are not supported yet; write plain values, allowed are {allowed}")]
-    Unsupported {
-        /// What the field takes.
-        allowed: &'static str,
+    /// `L-31`.
+    #[error("a month has at most 30 days before its last; write L, or L-1 to L-30")]
+    BeforeLast,
+    /// `W`.
+    #[error("W needs a day before it; write e.g. 15W, or LW")]
+    LoneW,
+    /// `1-15W`.
+    #[error("W takes one day; write a list, e.g. 1W,15W")]
+    WorkdayRange,
+    /// `L-3W`.
+    #[error("W takes a day from 1 to 31 or L; write L-3, LW, or e.g. 28W")]
+    WorkdayBeforeLast,
+    /// `L` as a weekday: Saturday in Quartz, the month's last day elsewhere.
+    #[error("L alone is read in more than one way; write SAT for every Saturday, or FRIL for a month's last Friday")]
+    LoneL,
+    /// `FRI#6`.
+    #[error("a month has at most five of a weekday; write {weekday}#1 to {weekday}#5, or {weekday}L for the last")]
+    Nth {
+        /// The weekday as typed.
+        weekday: String,
+    },
+    /// `MON-FRI#2`, `1-5L`.
+    #[error("L and # take one weekday; write a list, e.g. MON#2,FRI#2")]
+    RelativeRange,
+    /// `L/2`.
+    #[error("L, W and # take no step; remove it")]
+    RelativeStep,
+    /// `H` in an expression of no job.
+    #[error("H is derived from a job's name, and there is none here; write a number")]
+    HashedWithoutJob,
+    /// `H` as a year.
+    #[error("H has no place in the year; write the year")]
+    HashedYear,
+    /// `H(22-2)`, `H(5`, `H-5`.
+    #[error("H draws from a rising range in brackets; write e.g. H(0-7)")]
+    HashedRange,
+    /// `H/40`.
+    #[error(
+        "a step of {step} is longer than {first}-{last}, which H draws from; write H, or a step up to {}",
+        last - first + 1
+    )]
+    HashedStep {
+        /// The step.
+        step: u16,
+        /// Where the range begins.
+        first: u16,
+        /// Where it ends.
+        last: u16,
     },
 }

@@ -24,7 +24,7 @@ pub enum Field {
 /// The names by which months go, from 1.
 const MONTHS: [&str; 12] = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
 /// The names by which weekdays go, from 0.
-pub(super) const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
+const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
 /// One number or name as typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

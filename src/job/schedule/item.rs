@@ -1,13 +1,25 @@
+use super::super::JobName;
 use super::dialect::refuse_other_dialects;
 use super::error::FieldProblem;
 use super::field::{Field, Value};
+use super::hashed::parse_hashed;
+use super::relative_day::RelativeDay;
 
 /// The greatest step; a step past the range leaves its first value, as in crontab(5).
 const MAX_STEP: u16 = 9999;
 
-/// One item of a field's list: every `step`th number from `first` to `last`.
+/// One item of a field's list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Item {
+pub(super) enum Item {
+    /// Numbers, the same in every month.
+    Span(Span),
+    /// A day that each month has elsewhere.
+    Relative(RelativeDay),
+}
+
+/// Every `step`th number from `first` to `last`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Span {
     /// In the field's range.
     pub first: u16,
     /// In the field's range, not before `first`.
@@ -16,9 +28,20 @@ pub(super) struct Item {
     pub step: u16,
 }
 
+/// Reads an item for a job, if there is one; only `H` needs it.
+pub(super) fn parse_item(field: Field, item: &str, job: Option<&JobName>) -> Result<Item, FieldProblem> {
+    refuse_other_dialects(item)?;
+    if let Some(relative) = RelativeDay::parse(field, item)? {
+        return Ok(Item::Relative(relative));
+    }
+    match parse_hashed(field, item, job)? {
+        Some(span) => Ok(Item::Span(span)),
+        None => parse_span(field, item).map(Item::Span),
+    }
+}
+
 /// Reads `*`, `*/n`, `a`, `a/n`, `a-b` or `a-b/n`.
-pub(super) fn parse_item(field: Field, item: &str) -> Result<Item, FieldProblem> {
-    refuse_other_dialects(field, item)?;
+fn parse_span(field: Field, item: &str) -> Result<Span, FieldProblem> {
     let (range, step) = match item.split_once('/') {
         None => (item, None),
         Some(("", _)) => return Err(FieldProblem::BareStep { step: item.to_owned() }),
@@ -26,26 +49,27 @@ pub(super) fn parse_item(field: Field, item: &str) -> Result<Item, FieldProblem>
         Some((range, step)) => (range, Some(parse_step(step)?)),
     };
     if range == "*" {
-        return Ok(Item { first: field.least(), last: field.greatest(), step: step.unwrap_or(1) });
+        return Ok(Span { first: field.least(), last: field.greatest(), step: step.unwrap_or(1) });
     }
     if let Some((first, last)) = range.split_once('-') {
         let (first, last) = parse_range(field, first, last, step.unwrap_or(1))?;
-        return Ok(Item { first, last, step: step.unwrap_or(1) });
+        return Ok(Span { first, last, step: step.unwrap_or(1) });
     }
     let value = field.value(range)?;
     match step {
-        None => Ok(Item { first: value.number, last: value.number, step: 1 }),
+        None => Ok(Span { first: value.number, last: value.number, step: 1 }),
         Some(step) if value.named => {
             // SUN-SUN would be one day; SUN-SAT/2 has the same days as crontab(5)'s 0-7/2 and reads better.
             let greatest = if field == Field::DayOfWeek && value.number == 0 { 6 } else { field.greatest() };
             let end = field.write(greatest, true);
             Err(FieldProblem::StepAfterName { rewrite: format!("{}-{end}/{step}", range.to_ascii_uppercase()) })
         }
-        Some(step) => Ok(Item { first: value.number, last: field.greatest(), step }),
+        Some(step) => Ok(Span { first: value.number, last: field.greatest(), step }),
     }
 }
 
-fn parse_step(text: &str) -> Result<u16, FieldProblem> {
+/// Reads what stands after a slash.
+pub(super) fn parse_step(text: &str) -> Result<u16, FieldProblem> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse() {
         Ok(step @ 1..=MAX_STEP) if digits => Ok(step),
@@ -53,7 +77,8 @@ fn parse_step(text: &str) -> Result<u16, FieldProblem> {
     }
 }
 
-fn parse_range(field: Field, first: &str, last: &str, step: u16) -> Result<(u16, u16), FieldProblem> {
+/// Reads two values of a range; `step` is for the rewrite of one that runs backwards.
+pub(super) fn parse_range(field: Field, first: &str, last: &str, step: u16) -> Result<(u16, u16), FieldProblem> {
     if first.is_empty() || last.is_empty() || last.contains('-') {
         return Err(FieldProblem::Range { allowed: field.allowed(), example: field.example() });
     }
@@ -93,7 +118,7 @@ mod tests {
     use super::*;
 
     fn refusal(field: Field, token: &str) -> String {
-        Values::parse(field, token).unwrap_err().to_string()
+        Values::parse(field, token, None).unwrap_err().to_string()
     }
 
     #[test]
@@ -110,7 +135,7 @@ mod tests {
         ] {
             let expected = format!("{field} {token:?}: the range runs backwards; write {rewrite}");
             assert_eq!(refusal(field, token), expected);
-            assert!(Values::parse(field, rewrite).is_ok(), "{rewrite} is refused itself");
+            assert!(Values::parse(field, rewrite, None).is_ok(), "{rewrite} is refused itself");
         }
     }
 
@@ -133,9 +158,87 @@ mod tests {
                 "SUN/2",
                 "day of week \"SUN/2\": a step after a single name is ambiguous; write SUN-SAT/2",
             ),
+            (
+                Field::DayOfMonth,
+                "15,L-31",
+                "day of month \"L-31\": a month has at most 30 days before its last; write L, or L-1 to L-30",
+            ),
+            (
+                Field::DayOfMonth,
+                "L-x",
+                "day of month \"L-x\": a month has at most 30 days before its last; write L, or L-1 to L-30",
+            ),
+            (Field::DayOfMonth, "0W", "day of month \"0W\": 0 is out of range; allowed are 1-31"),
+            (Field::DayOfMonth, "32w", "day of month \"32w\": 32 is out of range; allowed are 1-31"),
+            (Field::DayOfMonth, "1-15W", "day of month \"1-15W\": W takes one day; write a list, e.g. 1W,15W"),
+            (
+                Field::DayOfMonth,
+                "L-3W",
+                "day of month \"L-3W\": W takes a day from 1 to 31 or L; write L-3, LW, or e.g. 28W",
+            ),
+            (Field::DayOfMonth, "W", "day of month \"W\": W needs a day before it; write e.g. 15W, or LW"),
+            (Field::DayOfMonth, "L/2", "day of month \"L/2\": L, W and # take no step; remove it"),
+            (Field::DayOfWeek, "FRI#2/2", "day of week \"FRI#2/2\": L, W and # take no step; remove it"),
+            (
+                Field::DayOfWeek,
+                "L",
+                "day of week \"L\": L alone is read in more than one way; write SAT for every Saturday, or FRIL for a month's last Friday",
+            ),
+            (
+                Field::DayOfWeek,
+                "fri#6",
+                "day of week \"fri#6\": a month has at most five of a weekday; write FRI#1 to FRI#5, or FRIL for the last",
+            ),
+            (
+                Field::DayOfWeek,
+                "5#0",
+                "day of week \"5#0\": a month has at most five of a weekday; write 5#1 to 5#5, or 5L for the last",
+            ),
+            (
+                Field::DayOfWeek,
+                "MON-FRI#2",
+                "day of week \"MON-FRI#2\": L and # take one weekday; write a list, e.g. MON#2,FRI#2",
+            ),
+            (
+                Field::DayOfWeek,
+                "1-5L",
+                "day of week \"1-5L\": L and # take one weekday; write a list, e.g. MON#2,FRI#2",
+            ),
+            (Field::DayOfWeek, "8L", "day of week \"8L\": 8 is out of range; allowed are 0-7 or SUN-SAT"),
+            (Field::Hour, "L", "hour \"L\": \"L\" is no value; allowed are 0-23"),
             (Field::Hour, "?", "hour \"?\": ? stands alone, and only in a day field; write *"),
         ] {
             assert_eq!(refusal(field, token), text);
+        }
+    }
+
+    #[test]
+    fn a_bad_h_is_refused_with_its_remedy() {
+        let job = JobName::new("job").unwrap();
+        for (field, token, job, text) in [
+            (Field::Minute, "H", None, "H is derived from a job's name, and there is none here; write a number"),
+            (Field::Year, "H", Some(&job), "H has no place in the year; write the year"),
+            (
+                Field::Hour,
+                "H/25",
+                Some(&job),
+                "a step of 25 is longer than 0-23, which H draws from; write H, or a step up to 24",
+            ),
+            (
+                Field::DayOfMonth,
+                "H/31",
+                Some(&job),
+                "a step of 31 is longer than 1-28, which H draws from; write H, or a step up to 28",
+            ),
+            (Field::Hour, "H(22-2)", Some(&job), "H draws from a rising range in brackets; write e.g. H(0-7)"),
+            (Field::Hour, "H(5", Some(&job), "H draws from a rising range in brackets; write e.g. H(0-7)"),
+            (Field::Hour, "H-7", Some(&job), "H draws from a rising range in brackets; write e.g. H(0-7)"),
+            (Field::Hour, "H(0-24)", Some(&job), "24 is out of range; allowed are 0-23"),
+            (Field::Hour, "H/0", Some(&job), "\"0\" is no step; a step is a number from 1 to 9999, as in */5"),
+            (Field::Hour, "H/2/2", Some(&job), "an item has one step at most; write e.g. */5"),
+        ] {
+            let refused = Values::parse(field, token, job).unwrap_err().to_string();
+            assert_eq!(refused, format!("{field} {token:?}: {text}"));
         }
     }
 }

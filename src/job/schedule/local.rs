@@ -1,31 +1,15 @@
 use chrono::{DateTime, LocalResult, NaiveDateTime, Offset, TimeDelta, TimeZone, Utc};
 use chrono_tz::{GapInfo, Tz, TzOffset};
 
+use super::reading::{FoldRule, GapRule};
+
 const SECOND: TimeDelta = TimeDelta::seconds(1);
 
 /// What becomes of a job's local times when the clocks change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ClockChange {
-    gap: GapRule,
-    fold: FoldRule,
-}
-
-/// What becomes of local times that a day doesn't have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum GapRule {
-    /// All of them together fire once, at the gap's end.
-    Run,
-    /// They are left out.
-    Skip,
-}
-
-/// What becomes of local times that a day has twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FoldRule {
-    /// They fire the first time.
-    First,
-    /// They fire both times.
-    Both,
+    pub gap: GapRule,
+    pub fold: FoldRule,
 }
 
 impl ClockChange {
@@ -50,12 +34,14 @@ pub(super) fn next_instant(
         match (rule.fold, after < fold.turn) {
             // The local clock stands still, so to speak, until it shows a time for the first time again.
             (FoldRule::First, false) => from = fold.local_end() - SECOND,
+            // What it shows now counts when it is shown again.
+            (FoldRule::Second, true) => from = fold.local_start() - SECOND,
             (FoldRule::Both, true) => {
                 if let Some(instant) = fold.next_in_both_passes(from, &ticks) {
                     return Some(instant);
                 }
             }
-            (FoldRule::First, true) | (FoldRule::Both, false) => {}
+            (FoldRule::First, true) | (FoldRule::Second | FoldRule::Both, false) => {}
         }
     }
     loop {
@@ -64,7 +50,7 @@ pub(super) fn next_instant(
             (LocalResult::Single(offset), _) => instant_of(from, offset),
             (LocalResult::Ambiguous(before, since), _) => {
                 let first = instant_of(from, before);
-                if first > after { first } else { instant_of(from, since) }
+                if first > after && rule.fold != FoldRule::Second { first } else { instant_of(from, since) }
             }
             (LocalResult::None, GapRule::Run) => gap_end(zone, from),
             (LocalResult::None, GapRule::Skip) => {
