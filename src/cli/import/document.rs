@@ -88,6 +88,7 @@ mod tests {
         assert_eq!(string("a b"), "\"a b\"");
         assert_eq!(string("say \"a\\b\""), "'say \"a\\b\"'");
         assert_eq!(string("it's \"a\""), "\"it's \\\"a\\\"\"");
+        assert_eq!(string("\"a\\b\"\n"), "\"\\\"a\\\\b\\\"\\n\"", "single quotes hold no line feed");
         assert_eq!(string("a\n\t\u{7}\u{7f}"), "\"a\\n\\t\\u0007\\u007F\"");
     }
 
