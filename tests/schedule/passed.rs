@@ -254,7 +254,7 @@ fn check(case: &Case, zone: Tz, after: DateTime<Utc>, length: i64) -> Result<(),
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn near_clock_changes_as_much_passes_as_a_walk_meets(
