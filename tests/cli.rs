@@ -2,6 +2,10 @@
 //! one daemon on a SQLite file where a history is needed.
 #![allow(clippy::unwrap_used)]
 
+#[path = "cli/check.rs"]
+mod check;
+#[path = "cli/next.rs"]
+mod next;
 mod support;
 
 use std::fs::{self, File};
@@ -123,60 +127,6 @@ fn commands_that_ask_make_no_file_of_sqlite() {
     }
     assert_eq!(ask(&config, &["migrate"]).code, 0);
     assert_eq!(ask(&config, &["runs"]).stdout, "no runs\n");
-}
-
-#[test]
-fn next_names_the_zone_that_all_instants_share_and_takes_a_date() {
-    let next = |arguments: &[&str]| ask(Path::new("/no/such/file"), &[&["next", "-n", "1"], arguments].concat());
-    let berlin = ["--expr", "30 4 * * *", "--timezone", "Europe/Berlin", "--from", "2026-12-02"];
-    let said = next(&berlin).stdout;
-    assert!(said.starts_with("AT (Europe/Berlin)"), "{said}");
-    assert!(said.lines().nth(1).unwrap().starts_with("Wed 2026-12-02 04:30:00 +01:00  "), "{said}");
-    let said = next(&[&berlin[..], &["--utc"]].concat()).stdout;
-    assert!(said.starts_with("AT (UTC)") && said.contains("2026-12-02 03:30:00Z"), "{said}");
-    assert_eq!(next(&["--expr", "30 4 * * *", "--from", "24h"]).code, 64);
-
-    let fleet = Fleet::new();
-    let jobs = "[database]\nurl = \"sqlite:///tmp/never-made.db\"\n\
-                [jobs.a]\nschedule = \"1 1 1 1 *\"\nshell = \"true\"\n\
-                [jobs.b]\nschedule = \"1 1 1 1 *\"\nshell = \"true\"\ntimezone = \"Asia/Tokyo\"\n";
-    fleet.configure("a", jobs);
-    let said = ask(&fleet.config_path("a"), &["next", "-n", "2"]).stdout;
-    assert!(said.starts_with("JOB  AT   "), "{said}");
-}
-
-#[test]
-fn check_tells_programs_where_each_problem_and_each_warning_is() {
-    let fleet = Fleet::new();
-    let head = "[database]\nurl = \"sqlite:///tmp/never-made.db\"\n[jobs.a]\nschedule = \"@daily\"\n";
-    fleet.configure("a", &format!("{head}command = [\"/no/such/program\"]\n"));
-    let config = fleet.config_path("a");
-    let said = ask(&config, &["check"]);
-    assert_eq!(said.code, 0, "{said:?}");
-    assert!(said.stdout.starts_with(&format!("warning: {}:5:1: jobs.a.command", config.display())), "{said:?}");
-    assert!(said.stdout.contains(": 1 job, no problem, 1 warning\n"), "{said:?}");
-    let said = ask(&config, &["check", "--json"]);
-    assert_eq!((said.code, said.objects().len(), &said.objects()[0]["severity"]), (0, 1, &"warning".into()));
-
-    fleet.configure("a", &format!("{head}command = [\"true\"]\noverlap = \"always\"\n"));
-    let said = ask(&config, &["check", "--json"]);
-    assert_eq!((said.code, said.stderr.as_str()), (78, "cronlatch: 1 problem\n"));
-    let problem = &said.objects()[0];
-    let expected = [
-        ("severity", "error".into()),
-        ("file", config.to_str().unwrap().into()),
-        ("line", 6.into()),
-        ("column", 1.into()),
-        ("key", "jobs.a.overlap".into()),
-        ("value", "\"always\"".into()),
-        ("wrong", "not one of \"skip\", \"wait\"".into()),
-        ("remedy", "write overlap = \"skip\" or \"wait\"".into()),
-    ];
-    for (name, value) in expected {
-        let value: Value = value;
-        assert_eq!(problem[name], value, "{name}");
-    }
-    assert!(problem["problem"].as_str().unwrap().ends_with("write overlap = \"skip\" or \"wait\""));
 }
 
 #[test]

@@ -2,69 +2,32 @@
 //! files in `config/` are in step with the code.
 #![allow(clippy::unwrap_used)]
 
-use std::collections::BTreeSet;
+#[path = "config/after.rs"]
+mod after;
+#[path = "config/catch_up.rs"]
+mod catch_up;
+#[path = "config/digest.rs"]
+mod digest;
+#[path = "config/doubts.rs"]
+mod doubts;
+#[path = "config/fixtures.rs"]
+mod fixtures;
+#[path = "config/placement.rs"]
+mod placement;
+#[path = "config/sample.rs"]
+mod sample;
+#[path = "config/ticking.rs"]
+mod ticking;
+
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
-use std::path::Path;
-use std::time::Duration;
 
-use cronlatch::config::{self, Loaded, Scope};
+use cronlatch::config::{self, Scope};
 use cronlatch::job::{Command, OnCrash, Overlap};
 use cronlatch::lock::LeaseTiming;
 use rustix::fs::{CWD, Mode, mkfifoat};
-use tempfile::TempDir;
 
-/// A main file without a fault.
-const GOOD: &str =
-    "[database]\nurl = \"sqlite:///tmp/a.db\"\n[jobs.a]\nschedule = \"0 3 * * *\"\ncommand = [\"true\"]\n";
-
-/// The head of a main file whose jobs follow.
-const HEAD: &str = "[database]\nurl = \"sqlite:///tmp/a.db\"\n";
-
-fn folder(files: &[(&str, &str)]) -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    for (name, text) in files {
-        write(folder.path(), name, text.as_bytes());
-    }
-    folder
-}
-
-/// Modes are set, so that the tests don't hang on whoever runs them.
-fn write(folder: &Path, name: &str, bytes: &[u8]) {
-    let path = folder.join(name);
-    let parent = path.parent().unwrap();
-    fs::create_dir_all(parent).unwrap();
-    fs::set_permissions(parent, fs::Permissions::from_mode(0o755)).unwrap();
-    fs::write(&path, bytes).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-}
-
-fn load(folder: &TempDir) -> Loaded {
-    config::load(&folder.path().join("cronlatch.toml"))
-}
-
-/// The messages, without the name of the folder.
-fn lines(folder: &TempDir, loaded: &Loaded) -> Vec<String> {
-    let prefix = format!("{}/", folder.path().display());
-    loaded.problems.iter().map(|problem| problem.to_string().replace(&prefix, "")).collect()
-}
-
-fn lines_of(main: &str) -> Vec<String> {
-    let folder = folder(&[("cronlatch.toml", main)]);
-    lines(&folder, &load(&folder))
-}
-
-fn job(keys: &str) -> String {
-    format!("{HEAD}[jobs.a]\nschedule = \"0 3 * * *\"\ncommand = [\"true\"]\n{keys}\n")
-}
-
-const fn secs(n: u64) -> Duration {
-    Duration::from_secs(n)
-}
-
-fn names(loaded: &Loaded) -> Vec<&str> {
-    loaded.jobs.iter().map(|job| job.name.as_str()).collect()
-}
+use fixtures::{GOOD, HEAD, folder, good, job, lines, lines_of, load, names, secs, write};
 
 #[test]
 fn each_fault_of_a_job_is_told_with_its_place_and_its_remedy() {
@@ -114,8 +77,8 @@ fn each_fault_of_a_job_is_told_with_its_place_and_its_remedy() {
         ),
         (r#"lock = " ""#, r#"jobs.a.lock = " ": a resource name can't be blank; choose another"#),
         (
-            r#"catch_up = "all""#,
-            r#"jobs.a.catch_up = "all": not supported by this version yet; write catch_up = "latest" or "none""#,
+            r#"catch_up = "most""#,
+            r#"jobs.a.catch_up = "most": not one of "latest", "none", "all"; write catch_up = "latest" or "none" or "all""#,
         ),
         ("description = [\n1]", "jobs.a.description = [...: expected a string, not a list; write one text in quotes"),
     ];
@@ -162,10 +125,11 @@ listen = "127.0.0.1:8470"
 [jobs.a]
 comand = ["true"]
 [jobs."b c"]
-schedule = []
+schedule = 1
 command = "/bin/true --verbose"
 [jobs.c]
-every = "5m"
+when_unreachable = "run"
+every = 300
 command = [""]
 "#;
     let files =
@@ -183,12 +147,12 @@ command = [""]
             r#"cronlatch.toml:8:1: daemon.max_running: unknown key; did you mean "max_running_jobs"?"#,
             r#"cronlatch.toml:10:1: log.level = "loud": not one of "error", "warn", "info", "debug", "trace"; write level = "error" or "warn" or "info" or "debug" or "trace""#,
             "cronlatch.toml:11:2: http: not supported by this version yet; remove it",
-            r#"cronlatch.toml:13:7: jobs.a.schedule: missing; write schedule = "15 2 * * *" (minute, hour, day, month, weekday)"#,
             r#"cronlatch.toml:14:1: jobs.a.comand: unknown key; did you mean "command"?"#,
-            r#"cronlatch.toml:16:1: jobs."b c".schedule = []: an empty list; write schedule = "15 2 * * *""#,
+            r#"cronlatch.toml:16:1: jobs."b c".schedule = 1: expected a string or a list of strings, not a whole number; write schedule = "...""#,
             r#"cronlatch.toml:17:1: jobs."b c".command = "/bin/true --verbose": expected a list of strings, not a string; write command = ["PROGRAM", "ARGUMENT"], or shell = "..." for a line of /bin/sh"#,
-            "cronlatch.toml:19:1: jobs.c.every: not supported by this version yet; remove it",
-            r#"cronlatch.toml:20:1: jobs.c.command = [""]: names no program; write command = ["/PATH/TO/PROGRAM", "ARGUMENT"]"#,
+            "cronlatch.toml:19:1: jobs.c.when_unreachable: not supported by this version yet; remove it",
+            r#"cronlatch.toml:20:1: jobs.c.every = 300: a duration without a unit; write "300s" if seconds are meant"#,
+            r#"cronlatch.toml:21:1: jobs.c.command = [""]: names no program; write command = ["/PATH/TO/PROGRAM", "ARGUMENT"]"#,
             "jobs.d/y.toml:2:1: jobs.d: expected a table, not a whole number; write [jobs.d] and its keys below",
             "jobs.d/z.toml:1:2: lock: unknown key at the top of a file of jobs.d; it belongs at the top of the main file",
         ]
@@ -475,15 +439,6 @@ fn an_expression_whose_last_instant_has_gone_by_is_refused() {
     assert!(told[0].starts_with("cronlatch.toml:4:1: jobs.a.schedule = \"0 0 3 1 1 * 2020\": "), "{told:?}");
 }
 
-/// Loads a main file that must be without a fault.
-fn good(main: &str) -> Loaded {
-    let folder = folder(&[("cronlatch.toml", main)]);
-    let loaded = load(&folder);
-    assert_eq!(lines(&folder, &loaded), Vec::<String>::new(), "{main}");
-    assert!(loaded.is_usable());
-    loaded
-}
-
 #[test]
 fn a_jobs_own_keys_win_over_the_defaults_and_those_over_the_lock() {
     let main = r#"
@@ -537,126 +492,4 @@ fn a_job_that_waits_does_so_as_long_as_it_may_be_late() {
 fn the_longest_ttl_is_that_of_the_jobs() {
     let loaded = good(&job("ttl = \"10m\"\n[jobs.b]\nschedule = \"@daily\"\nshell = \"true\""));
     assert_eq!(loaded.longest_ttl().map(|ttl| ttl.get()), Some(secs(600)));
-}
-
-#[test]
-fn a_digest_tells_what_a_job_does_and_not_how_it_is_written() {
-    let digest = |keys: &str| good(&job(keys)).schedule_digest();
-    let plain = digest("");
-    assert_eq!(plain, digest("description = \"words\"\nenabled = true\nttl = \"180s\""));
-    assert_eq!(plain, good(&job("").replace("0 3 * * *", " 0  3 * * * ")).schedule_digest());
-    for keys in
-        ["enabled = false", "ttl = \"4m\"", "env = { A = \"1\" }", "timezone = \"Asia/Tokyo\"", "timeout = \"1h\""]
-    {
-        assert_ne!(plain, digest(keys), "{keys}");
-    }
-    let loaded = good(&job("[jobs.b]\nschedule = \"0 3 * * *\"\ncommand = [\"true\"]"));
-    let of = |n: usize| loaded.digest_of(&loaded.jobs[n].name);
-    assert!(of(0).is_some() && of(0) != of(1));
-}
-
-const SAMPLE: &str = include_str!("../config/cronlatch.toml");
-
-/// What a line of the sample file is; keys come with the whole of `key = value`.
-enum Line<'a> {
-    Table(&'a str),
-    Set(&'a str),
-    /// Behind a `#`.
-    Default(&'a str, &'a str),
-    /// Behind `# example: `.
-    Example(&'a str, &'a str),
-    Text,
-}
-
-fn line_of(line: &str) -> Line<'_> {
-    if let Some(table) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
-        return Line::Table(table);
-    }
-    if let Some(key) = key_of(line) {
-        return Line::Set(key);
-    }
-    if let Some(example) = line.strip_prefix("# example: ") {
-        return Line::Example(key_of(example).expect("an example is a key with a value"), example);
-    }
-    match line.strip_prefix('#').and_then(|default| Some((key_of(default)?, default))) {
-        Some((key, default)) => Line::Default(key, default),
-        None => Line::Text,
-    }
-}
-
-fn key_of(line: &str) -> Option<&str> {
-    let (key, _) = line.split_once(" = ")?;
-    key.chars().all(|c| c.is_ascii_lowercase() || c == '_').then_some(key)
-}
-
-/// Settings and jobs as text, to compare all of them at once.
-fn whole(loaded: &Loaded) -> String {
-    format!("{:#?}\n{:#?}", loaded.settings, loaded.jobs)
-}
-
-#[test]
-fn the_sample_shows_every_key_and_no_other() {
-    let mut shown = BTreeSet::new();
-    let mut table = "";
-    for line in SAMPLE.lines() {
-        match line_of(line) {
-            Line::Table(name) => {
-                table = if name.starts_with("jobs.") { "jobs.NAME" } else { name };
-                shown.insert(("", table.trim_end_matches(".NAME")));
-            }
-            // [defaults] takes the keys of a job, which the jobs show.
-            Line::Set(key) | Line::Default(key, _) | Line::Example(key, _) if table == "defaults" => {
-                shown.insert(("jobs.NAME", key));
-            }
-            Line::Set(key) | Line::Default(key, _) | Line::Example(key, _) => {
-                shown.insert((table, key));
-            }
-            Line::Text => {}
-        }
-    }
-    assert_eq!(shown, config::known_keys().collect::<BTreeSet<_>>());
-}
-
-#[test]
-fn the_defaults_that_the_sample_shows_are_those_of_the_code() {
-    let spelt_out: Vec<&str> = SAMPLE
-        .lines()
-        .map(|line| match line_of(line) {
-            Line::Default(_, text) => text,
-            _ => line,
-        })
-        .collect();
-    assert_ne!(spelt_out.join("\n"), SAMPLE.trim_end());
-    assert_eq!(whole(&good(&spelt_out.join("\n"))), whole(&good(SAMPLE)));
-}
-
-#[test]
-fn the_examples_of_the_sample_are_without_a_fault() {
-    let mut lines: Vec<&str> = Vec::new();
-    for line in SAMPLE.lines() {
-        if let Line::Example(key, text) = line_of(line) {
-            // An example beside a key that is set stands for another value of it.
-            let table = lines.iter().rposition(|line| matches!(line_of(line), Line::Table(_))).unwrap_or_default();
-            let same = |line: &&str| matches!(line_of(line), Line::Set(set) if set == key);
-            if let Some(at) = lines[table..].iter().position(same) {
-                lines.remove(table + at);
-            }
-            lines.push(text);
-        } else {
-            lines.push(line);
-        }
-    }
-    let loaded = good(&lines.join("\n"));
-    assert_ne!(whole(&loaded), whole(&good(SAMPLE)));
-}
-
-#[test]
-fn the_demo_shows_contention_within_seconds() {
-    let loaded = good(include_str!("../config/demo.toml"));
-    assert_eq!(names(&loaded), ["deploy", "report", "slow", "tick"]);
-    assert_eq!(loaded.jobs[0].resource, loaded.jobs[1].resource);
-    assert_ne!(loaded.jobs[1].overlap, Overlap::Skip);
-    let settings = loaded.settings.unwrap();
-    assert_eq!(settings.lock, LeaseTiming::new(secs(12), secs(2), secs(2)).unwrap());
-    assert_eq!(settings.database.url.sqlite_path(), Some(Path::new("/tmp/cronlatch-demo.db")));
 }

@@ -16,6 +16,10 @@ mod clock;
 mod commands;
 #[path = "daemon/crash.rs"]
 mod crash;
+#[path = "daemon/disagreement.rs"]
+mod disagreement;
+#[path = "daemon/following.rs"]
+mod following;
 #[path = "daemon/full.rs"]
 mod full;
 #[path = "daemon/jobs.rs"]
@@ -26,13 +30,21 @@ mod lease;
 mod outage;
 #[path = "daemon/overlap.rs"]
 mod overlap;
+#[path = "daemon/pausing.rs"]
+mod pausing;
+#[path = "daemon/placement.rs"]
+mod placement;
 #[path = "daemon/processes.rs"]
 mod processes;
 #[path = "daemon/reload.rs"]
 mod reload;
 #[path = "daemon/replies.rs"]
 mod replies;
+#[path = "daemon/splay.rs"]
+mod splay;
 #[path = "daemon/start.rs"]
 mod start;
+#[path = "daemon/steps.rs"]
+mod steps;
 #[path = "daemon/stop.rs"]
 mod stop;

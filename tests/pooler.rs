@@ -16,7 +16,7 @@ use cronlatch::store::{
     Claim, Claimant, Claimed, Ending, HostBeat, JobSeen, Location, OpenOptions, Renewal, Renewed, RunKey, SharedStore,
     open,
 };
-use cronlatch::trigger::{RunId, RunState, Trigger, TriggerKind};
+use cronlatch::trigger::{RunId, RunState, Target, Trigger, TriggerKind};
 use support::pgbouncer::Pgbouncer;
 use support::postgres::Cluster;
 use tokio::task::JoinSet;
@@ -116,7 +116,7 @@ async fn live(store: SharedStore, number: usize, epoch: Arc<Vec<Trigger>>) -> us
             finished_at: Utc::now(),
             output_tail: None,
         };
-        assert!(store.finish(&key, &ending).await.unwrap().recorded);
+        assert!(store.finish(&key, &ending, &[]).await.unwrap().recorded);
         store.recover(None).await.unwrap();
     }
     won
@@ -141,7 +141,13 @@ async fn hosts_behind_a_transaction_pooler_win_each_trigger_once() {
     }
     let won: usize = hosts.join_all().await.into_iter().sum();
     assert_eq!(won, epoch.len());
-    let seen = [JobSeen { job: JobName::new("job-1").unwrap(), digest: "digest".to_owned() }];
+    let seen = [JobSeen {
+        job: JobName::new("job-1").unwrap(),
+        digest: "digest".to_owned(),
+        target: Target::fleet(),
+        serves: true,
+        start_delay: Duration::ZERO,
+    }];
     first.register(instance, &seen).await.unwrap();
     assert_eq!(first.hosts().await.unwrap().len(), HOSTS);
 }

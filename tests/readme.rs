@@ -54,6 +54,25 @@ fn the_crontab_line_of_the_readme_becomes_a_schedule_without_problems() {
     let said = String::from_utf8_lossy(&checked.stdout).into_owned();
     assert_eq!(
         said,
-        "cronlatch.toml: 1 job, no problem\nan outage of the database of up to 1m 50s stops no running job\n"
+        "nightly-backup: at 02:15 on Monday to Friday, Europe/Berlin\ncronlatch.toml: 1 job, no problem\n\
+         an outage of the database of up to 1m 50s stops no running job\n"
     );
+}
+
+#[test]
+fn the_crontab_of_the_readme_is_imported_as_it_says() {
+    let readme = include_str!("../README.md");
+    let heading = "## Coming from cron";
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(folder.path().join("joe.crontab"), block(readme, heading, "crontab")).expect("written");
+    let imported = Command::new(env!("CARGO_BIN_EXE_cronlatch"))
+        .args(["import", "joe.crontab", "--timezone", "Europe/Berlin", "--from", "2027-03-10"])
+        .current_dir(folder.path())
+        .output()
+        .expect("the binary runs");
+    let command = "$ cronlatch import joe.crontab --timezone Europe/Berlin --from 2027-03-10 > crontab.toml\n";
+    let said = format!("{command}{}", String::from_utf8_lossy(&imported.stderr));
+    assert_eq!(said, block(readme, heading, "console"));
+    let toml = String::from_utf8_lossy(&imported.stdout);
+    assert!(toml.contains(&format!("\n\n{}\n", block(readme, heading, "toml"))), "{toml}");
 }

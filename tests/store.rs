@@ -63,17 +63,24 @@ mod store {
     mod claim_race;
     mod claiming;
     mod finishing;
+    mod following;
     mod giving_back;
     mod history;
+    mod pausing;
     mod pruning;
     mod recovering;
+    mod running_late;
     mod starting;
     mod taking;
+    mod targets;
 
+    mod disagreeing;
     mod fleet;
     mod registering;
     mod schema;
+    mod upgrading;
 
     mod postgres_alone;
+    mod postgres_locking;
     mod sqlite_alone;
 }

@@ -5,11 +5,11 @@ use serde_json::json;
 
 use super::{Failure, print, print_json};
 use crate::clock::human;
-use crate::config::{self, Loaded, Problem, Settings};
+use crate::config::{self, InWords, Loaded, Problem, Settings};
 
 #[derive(Args, Debug)]
 pub(super) struct Check {
-    /// One JSON array of problems and warnings instead of text
+    /// One JSON array of problems, warnings and what each job does, instead of text
     #[arg(long)]
     json: bool,
 }
@@ -20,11 +20,15 @@ impl Check {
         if self.json {
             let problems = loaded.problems.iter().map(|problem| object(problem, "error"));
             let warnings = loaded.warnings.iter().map(|warning| object(warning, "warning"));
-            print_json(&problems.chain(warnings).collect::<Vec<_>>())?;
+            let words = loaded.words.iter().map(info);
+            print_json(&problems.chain(warnings).chain(words).collect::<Vec<_>>())?;
         } else {
             let problems = loaded.problems.iter().map(|problem| format!("{problem}\n"));
             let warnings = loaded.warnings.iter().map(|warning| format!("warning: {warning}\n"));
-            print(&problems.chain(warnings).collect::<String>())?;
+            // Beside problems, lines about jobs that are fine would only hide them.
+            let words = loaded.words.iter().filter(|_| loaded.problems.is_empty());
+            let words = words.map(|said| format!("{}: {}\n", said.job, said.words));
+            print(&problems.chain(warnings).chain(words).collect::<String>())?;
         }
         if !loaded.problems.is_empty() {
             return Err(Failure::config(counted(loaded.problems.len(), "problem")));
@@ -61,6 +65,20 @@ fn object(problem: &Problem, severity: &str) -> serde_json::Value {
         "wrong": problem.wrong,
         "remedy": problem.remedy,
         "problem": problem.to_string(),
+    })
+}
+
+/// What a job does, and the place that says so.
+fn info(said: &InWords) -> serde_json::Value {
+    json!({
+        "severity": "info",
+        "file": said.file.display().to_string(),
+        "line": said.position.map(|position| position.line),
+        "column": said.position.map(|position| position.column),
+        "key": said.key,
+        "value": said.value,
+        "job": said.job.as_str(),
+        "words": said.words,
     })
 }
 

@@ -166,7 +166,7 @@ fn heartbeat_timeout(loaded: &Loaded, settings: &Settings) -> Duration {
 fn options(settings: &Settings) -> Options {
     Options {
         host: settings.daemon.host.clone(),
-        labels: settings.daemon.labels.iter().map(|label| label.as_str().to_owned()).collect(),
+        labels: settings.daemon.labels.clone(),
         max_running_jobs: settings.daemon.max_running_jobs,
         drain: match settings.daemon.drain {
             Drain::Within(drain) => Some(drain),

@@ -78,6 +78,11 @@ pub(super) fn refused(error: &clap::Error) -> ExitCode {
     }
 }
 
+/// Writes a whole text to standard error; if that is closed there is nobody to tell.
+pub(super) fn tell(text: &str) {
+    std::io::stderr().lock().write_all(text.as_bytes()).ok();
+}
+
 /// Writes to standard error; if that is closed there is nobody to tell.
 pub(super) fn say(message: &str) {
     let mut err = std::io::stderr().lock();

@@ -5,11 +5,13 @@ mod check;
 mod daemon;
 mod failure;
 mod history;
+mod import;
 mod locks;
 mod migrate;
 mod next;
 mod runs;
 mod show;
+mod status;
 mod store;
 mod table;
 mod when;
@@ -40,12 +42,16 @@ enum Command {
     Check(check::Check),
     /// Show coming instants
     Next(next::Next),
+    /// Show who is alive, what runs and waits, and which hosts disagree about a job
+    Status(status::Status),
     /// Show who holds which lock
     Locks(locks::Locks),
     /// Show the history, newest first
     Runs(runs::Runs),
     /// Bring the tables to this version
     Migrate,
+    /// Make jobs of crontabs, and compare old and new times
+    Import(import::Import),
 }
 
 /// Runs the command that the arguments name.
@@ -59,9 +65,11 @@ pub fn main() -> ExitCode {
         Command::Daemon => daemon::run(&path),
         Command::Check(check) => check.run(&path),
         Command::Next(next) => next.run(&path),
+        Command::Status(status) => status.run(&path),
         Command::Locks(locks) => locks.run(&path),
         Command::Runs(runs) => runs.run(&path),
         Command::Migrate => migrate::run(&path),
+        Command::Import(import) => import.run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -12,7 +12,7 @@ use super::{Failure, print, print_json, when};
 use crate::clock::human;
 use crate::job::JobName;
 use crate::store::{MissedRow, RunFilter, RunRow, SharedStore, StoreError};
-use crate::trigger::RunState;
+use crate::trigger::{RangeKind, RunState};
 
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
@@ -77,21 +77,22 @@ impl Runs {
     }
 }
 
-/// A line of the history: a run, or triggers that are over without one.
+/// A line of the history: a run, or triggers that are over without one: missed, paused, blacked out.
 enum Entry {
     Run(Box<RunRow>),
-    Missed(MissedRow),
+    Range(MissedRow),
 }
 
 /// The newest runs and missed triggers, by their instants.
 async fn entries(store: &SharedStore, filter: &RunFilter) -> Result<Vec<Entry>, StoreError> {
     let runs = store.history(filter).await?;
-    let missed = match filter.state {
+    let mut ranges = match filter.state {
         None | Some(RunState::Missed) => store.missed(filter).await?,
         Some(_) => Vec::new(),
     };
+    ranges.retain(|range| filter.state.is_none() || range.kind == RangeKind::Missed);
     let runs = runs.into_iter().map(|run| Entry::Run(Box::new(run)));
-    let mut entries: Vec<_> = runs.chain(missed.into_iter().map(Entry::Missed)).collect();
+    let mut entries: Vec<_> = runs.chain(ranges.into_iter().map(Entry::Range)).collect();
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.at()));
     entries.truncate(usize::try_from(filter.limit).unwrap_or(usize::MAX));
     Ok(entries)
@@ -102,18 +103,18 @@ impl Entry {
     fn at(&self) -> DateTime<Utc> {
         match self {
             Self::Run(run) => run.scheduled_at,
-            Self::Missed(missed) => missed.to,
+            Self::Range(missed) => missed.to,
         }
     }
 
     fn cells(&self, now: DateTime<Utc>) -> Vec<String> {
         match self {
             Self::Run(run) => cells(run, now),
-            Self::Missed(missed) => vec![
+            Self::Range(missed) => vec![
                 missed.job.clone(),
                 when::people(missed.to),
                 when::ago(missed.to, now),
-                RunState::Missed.to_string(),
+                missed.kind.to_string(),
                 String::new(),
                 String::new(),
                 missed_why(missed),
@@ -125,13 +126,13 @@ impl Entry {
     fn object(&self) -> serde_json::Value {
         match self {
             Self::Run(run) => object(run),
-            Self::Missed(missed) => json!({
+            Self::Range(missed) => json!({
                 "id": null,
                 "job": missed.job,
                 "scheduled_at": when::json(missed.from),
                 "scheduled_until": when::json(missed.to),
                 "count": missed.count,
-                "state": RunState::Missed.as_str(),
+                "state": missed.kind.as_str(),
                 "reason": missed.reason,
                 "finished_at": when::json(missed.recorded_at),
             }),
@@ -201,6 +202,7 @@ pub(super) fn object(row: &RunRow) -> serde_json::Value {
         "id": row.run.to_string(),
         "job": row.job,
         "scheduled_at": when::json(row.scheduled_at),
+        "target": row.target.as_str(),
         "attempt": row.attempt,
         "trigger": row.kind.as_str(),
         "state": row.state.as_str(),

@@ -1,4 +1,5 @@
 use std::io::IsTerminal;
+use std::os::fd::AsFd;
 
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use rustix::termios::tcgetwinsize;
@@ -19,13 +20,17 @@ pub(super) type Column<'a> = (&'a str, Fit);
 
 /// The terminal's width in columns; `None` where standard output is something else.
 pub(super) fn width() -> Option<usize> {
+    width_of(&std::io::stdout())
+}
+
+/// The same of another stream.
+pub(super) fn width_of(stream: &(impl IsTerminal + AsFd)) -> Option<usize> {
     const LEAST: usize = 80;
-    let stdout = std::io::stdout();
-    if !stdout.is_terminal() {
+    if !stream.is_terminal() {
         return None;
     }
     let typed = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    let width = typed.or_else(|| tcgetwinsize(&stdout).ok().map(|size| usize::from(size.ws_col)));
+    let width = typed.or_else(|| tcgetwinsize(stream).ok().map(|size| usize::from(size.ws_col)));
     Some(width.unwrap_or(LEAST).max(LEAST))
 }
 

@@ -1,7 +1,11 @@
+use std::collections::BTreeSet;
 use std::fmt::{self, Write};
 use std::hash::Hasher;
+use std::time::Duration;
 
 use siphasher::sip::SipHasher13;
+
+use crate::job::{CatchUp, Job, OnCrash, Overlap, RunOn};
 
 /// A short name for what something says: equal on all hosts that say the same.
 ///
@@ -12,21 +16,89 @@ pub struct Digest(u64);
 /// The keys of the hash. Hosts of different versions compare digests: never change them.
 const KEYS: (u64, u64) = (0x6372_6f6e_6c61_7463, 0x685f_6469_6765_7374);
 
+impl Digest {
+    /// The digest of everything that changes what a job does or when: not its description, and not the
+    /// default of `catch_up_max_age`, which depends on the moment of reading, so that `max_age` is only
+    /// there if it was typed.
+    pub fn of_job(job: &Job, max_age: Option<Duration>) -> Self {
+        let mut canon = Canon::default();
+        canon.add("name", &job.name);
+        canon.add("enabled", job.enabled);
+        job.schedule.canon().iter().for_each(|(name, value)| canon.add(name, value));
+        job.command.argv().iter().for_each(|argument| canon.add("argument", argument));
+        canon.add("lock", &job.resource);
+        canon.add("ttl_ms", job.timing.ttl().as_millis());
+        canon.add("heartbeat_ms", job.timing.heartbeat().as_millis());
+        canon.add("kill_grace_ms", job.timing.kill_grace().as_millis());
+        match job.overlap {
+            Overlap::Skip => canon.add("overlap", "skip"),
+            Overlap::Wait(wait_for) => canon.add("wait_for_ms", wait_for.as_millis()),
+        }
+        job.timeout.iter().for_each(|timeout| canon.add("timeout_ms", timeout.as_millis()));
+        for (name, value) in &job.env {
+            canon.add("variable", name);
+            canon.add("value", value);
+        }
+        job.directory.iter().for_each(|directory| canon.add("directory", directory.display()));
+        match job.on_crash {
+            OnCrash::Record => canon.add("on_crash", "record"),
+            OnCrash::Rerun { max } => canon.add("max_reruns", max),
+        }
+        canon.add("start_deadline_ms", job.start_deadline.as_millis());
+        canon.add_catch_up(job.catch_up);
+        max_age.iter().for_each(|age| canon.add("catch_up_max_age_ms", age.as_millis()));
+        canon.add_placement(job);
+        canon.digest()
+    }
+}
+
 /// Collects what a digest stands for.
 #[derive(Debug, Default)]
-pub struct Canon(String);
+pub struct Canon {
+    text: String,
+    /// The value that is being added; there are thousands in a schedule.
+    value: String,
+}
 
 impl Canon {
     /// Adds a named value. Its length stands before it, so that no two lists of values look alike.
     pub fn add(&mut self, name: &str, value: impl fmt::Display) {
-        let value = value.to_string();
-        writeln!(self.0, "{name} {} {value}", value.len()).expect("a String takes all that is written");
+        const TAKEN: &str = "a String takes all that is written";
+        self.value.clear();
+        write!(self.value, "{value}").expect(TAKEN);
+        writeln!(self.text, "{name} {} {}", self.value.len(), self.value).expect(TAKEN);
+    }
+
+    fn add_catch_up(&mut self, catch_up: CatchUp) {
+        match catch_up {
+            CatchUp::Latest => self.add("catch_up", "latest"),
+            CatchUp::None => self.add("catch_up", "none"),
+            CatchUp::All { max_runs, spacing } => {
+                self.add("catch_up_max_runs", max_runs);
+                self.add("catch_up_spacing_ms", spacing.as_millis());
+            }
+        }
+    }
+
+    /// Only what differs from a plain job, whose digest is as old as the first version.
+    fn add_placement(&mut self, job: &Job) {
+        if !job.start_delay.is_zero() {
+            self.add("start_delay_ms", job.start_delay.as_millis());
+        }
+        let upstream: BTreeSet<_> = job.after.iter().collect();
+        upstream.iter().for_each(|name| self.add("after", name));
+        if job.placement.run_on == RunOn::Every {
+            self.add("run_on", "every");
+        }
+        let hosts: BTreeSet<_> = job.placement.hosts.iter().collect();
+        hosts.iter().for_each(|host| self.add("host", host));
+        job.placement.labels.iter().for_each(|label| self.add("label", label));
     }
 
     /// The digest of all that was added, in its order.
     pub fn digest(&self) -> Digest {
         let mut hasher = SipHasher13::new_with_keys(KEYS.0, KEYS.1);
-        hasher.write(self.0.as_bytes());
+        hasher.write(self.text.as_bytes());
         Digest(hasher.finish())
     }
 }

@@ -26,16 +26,15 @@ pub fn list(folder: &Path, root: bool) -> (Vec<PathBuf>, Vec<Problem>) {
 
 fn read(folder: &Path) -> io::Result<(Metadata, Vec<PathBuf>)> {
     let metadata = fs::metadata(folder)?;
-    let entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
-    let mut files: Vec<PathBuf> =
-        entries.into_iter().map(|entry| entry.path()).filter(|path| is_job_file(path)).collect();
-    files.sort();
-    Ok((metadata, files))
+    let names = fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.file_name()));
+    let mut names = names.collect::<io::Result<Vec<_>>>()?;
+    names.retain(|name| is_job_file(name));
+    names.sort();
+    Ok((metadata, names.into_iter().map(|name| folder.join(name)).collect()))
 }
 
-fn is_job_file(path: &Path) -> bool {
-    let hidden = path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"."));
-    !hidden && path.extension() == Some(OsStr::new("toml"))
+fn is_job_file(name: &OsStr) -> bool {
+    !name.as_bytes().starts_with(b".") && Path::new(name).extension() == Some(OsStr::new("toml"))
 }
 
 #[cfg(test)]
@@ -46,9 +45,9 @@ mod tests {
 
     #[test]
     fn hidden_files_and_other_endings_are_left_out() {
-        assert!(is_job_file(Path::new("jobs.d/a.toml")));
-        for other in ["jobs.d/.a.toml", "jobs.d/a.toml~", "jobs.d/a.toml.dpkg-new", "jobs.d/.#a.toml", "jobs.d/toml"] {
-            assert!(!is_job_file(Path::new(other)), "{other}");
+        assert!(is_job_file(OsStr::new("a.toml")));
+        for other in [".a.toml", "a.toml~", "a.toml.dpkg-new", ".#a.toml", "toml"] {
+            assert!(!is_job_file(OsStr::new(other)), "{other}");
         }
     }
 

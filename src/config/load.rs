@@ -1,19 +1,21 @@
-use std::collections::BTreeMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use chrono::{DateTime, Utc};
 
 use super::digest::Digest;
-use super::document::{JOB_FILE, Keys, MAIN_FILE, Place, Section, Source, Trust, parse};
+use super::document::{JOB_FILE, Keys, MAIN_FILE, Section, Source, Taken, Trust, parse, take};
 use super::jobs_folder::{self, FOLDER};
 use super::loaded::Loaded;
 use super::main_file::{MainFile, read_jobs};
 use super::meaning::{self, Base};
 use super::problem::{Problem, Scope};
 use super::settings::Settings;
-use super::typed_job::NamedJob;
+use super::ticking::{InWords, Roster, doubts};
+use super::typed_job::{NamedJob, TypedJob};
 use super::warning;
-use crate::job::{Job, JobName};
+use crate::job::Job;
 
 /// Reads the main file and the files of `jobs.d` beside it, and tells all that is wrong with them.
 ///
@@ -31,6 +33,11 @@ pub fn check(path: &Path) -> Loaded {
     Loading { looks_around: true, ..Loading::new() }.load(path)
 }
 
+/// Reads a text as if it were a file of `jobs.d`, under the built-in settings and without `[defaults]`.
+pub fn load_jobs(name: &Path, text: String) -> Loaded {
+    Loading::new().load_jobs(name, text)
+}
+
 /// One loading under way.
 #[derive(Default)]
 struct Loading {
@@ -38,17 +45,34 @@ struct Loading {
     /// Whether this host's files are looked at, and warnings are wanted.
     looks_around: bool,
     now: DateTime<Utc>,
-    /// In the order of reading, the main file first, and how far each can be believed.
-    files: Vec<(PathBuf, Trust)>,
+    /// In the order of reading, the main file first.
+    files: Vec<FileRead>,
     /// What is not valid TOML.
     syntax: Vec<Problem>,
     /// All else; some of it may rest on text that is not valid TOML.
     problems: Vec<Problem>,
-    /// Where the first job of each name stands.
-    names: BTreeMap<JobName, Place>,
-    jobs: Vec<(Scope, Job, Digest)>,
+    /// All jobs by name, those of refused files too.
+    roster: Roster,
+    /// With the number of their file.
+    jobs: Vec<(usize, Job, Digest)>,
     warnings: Vec<Problem>,
+    /// With the number of their file.
+    words: Vec<(usize, InWords)>,
     locks: warning::Locks,
+}
+
+/// A file that was read, or could not be.
+struct FileRead {
+    path: PathBuf,
+    scope: Scope,
+    /// How far it can be believed; `None` if there is no text.
+    trust: Option<Trust>,
+}
+
+impl FileRead {
+    fn is_whole(&self) -> bool {
+        self.trust.as_ref().is_some_and(Trust::is_whole)
+    }
 }
 
 impl Loading {
@@ -57,78 +81,115 @@ impl Loading {
     }
 
     fn load(mut self, path: &Path) -> Loaded {
-        let Some(main) = self.read(path, Scope::Settings, &MAIN_FILE, MainFile::read) else {
+        let main = self.read(path, Scope::Settings, &MAIN_FILE, |loading, top, jobs| {
+            let main = MainFile::read(top);
+            read_jobs(top, jobs, |job| loading.take_in(job, &main.base));
+            main
+        });
+        let Some(main) = main else {
             // A wrong path, as a rule: without its defaults the job files would only give noise.
             return self.finish(None);
         };
         if self.looks_around {
             self.problems.extend(warning::unfit_password_file(&main.password_file));
         }
-        self.take_in(&Scope::Settings, &main.jobs, &main.base);
         let folder = path.with_file_name(FOLDER);
         let (job_files, problems) = jobs_folder::list(&folder, self.root);
         self.problems.extend(problems);
         for file in job_files {
             let scope = Scope::JobFile(file.clone());
-            let jobs = self.read(&file, scope.clone(), &JOB_FILE, read_jobs).unwrap_or_default();
-            self.take_in(&scope, &jobs, &main.base);
+            self.read(&file, scope, &JOB_FILE, |loading, top, jobs| {
+                read_jobs(top, jobs, |job| loading.take_in(job, &main.base));
+            });
         }
-        self.require_a_job(path, &folder);
+        self.judge_together(path, &folder);
         self.finish(main.settings)
     }
 
-    /// Reads one file; `None` if it has no readable text.
+    fn load_jobs(mut self, name: &Path, text: String) -> Loaded {
+        let scope = Scope::JobFile(name.to_owned());
+        let source = Source::of_text(name, scope.clone(), text);
+        let base = Base::default();
+        self.files.push(FileRead { path: name.to_owned(), scope, trust: None });
+        self.read_source(&source, &JOB_FILE, |loading, top, jobs| {
+            read_jobs(top, jobs, |job| loading.take_in(job, &base));
+        });
+        self.problems.extend(self.roster.problems(true));
+        self.finish(None)
+    }
+
+    /// Reads one file, its jobs taken out; `None` if it has no readable text.
     fn read<T>(
         &mut self,
         path: &Path,
         scope: Scope,
         keys: &'static Keys,
-        read: impl FnOnce(&mut Section<'_>) -> T,
+        read: impl FnOnce(&mut Self, &mut Section<'_>, Option<Taken<'_>>) -> T,
     ) -> Option<T> {
-        let (source, problems) = Source::read(path, scope, self.root);
+        let (source, problems) = Source::read(path, scope.clone(), self.root);
         self.problems.extend(problems);
-        let Some(source) = source else {
-            self.files.push((path.to_owned(), Trust::default()));
-            return None;
-        };
-        let (table, trust, syntax) = parse(&source);
-        self.syntax.extend(syntax);
-        self.files.push((path.to_owned(), trust));
-        let mut top = Section::top(&source, &table, keys);
-        let answer = read(&mut top);
-        self.problems.extend(top.finish());
-        Some(answer)
+        self.files.push(FileRead { path: path.to_owned(), scope, trust: None });
+        Some(self.read_source(&source?, keys, read))
     }
 
-    /// Makes the jobs of one file. Of two jobs with one name the one that is read later is wrong: so
-    /// a stray copy disables itself, not the file that has been in use.
-    fn take_in(&mut self, scope: &Scope, jobs: &[NamedJob], base: &Base) {
-        for job in jobs {
-            if let Some(first) = self.names.get(&job.name) {
-                let wrong = format!("a job of this name is also at {}", first.file_and_line());
-                self.problems.push(job.place.problem(wrong, "rename or remove one of the two"));
-            } else {
-                self.names.insert(job.name.clone(), job.place.clone());
-            }
-            match meaning::of(job, base, self.now) {
-                Ok((made, digest)) => {
-                    if self.looks_around {
-                        let keys = job.keys.over(&base.defaults);
-                        self.warnings.extend(warning::of_job(&keys));
-                        self.warnings.extend(self.locks.add(&made, keys.lock.typed().map_or(&job.place, |t| &t.place)));
-                    }
-                    self.jobs.push((scope.clone(), made, digest));
-                }
-                Err(problems) => self.problems.extend(problems),
-            }
+    /// Reads the text of the newest file.
+    fn read_source<T>(
+        &mut self,
+        source: &Rc<Source>,
+        keys: &'static Keys,
+        read: impl FnOnce(&mut Self, &mut Section<'_>, Option<Taken<'_>>) -> T,
+    ) -> T {
+        let (mut table, trust, syntax) = parse(source);
+        let jobs = take(&mut table, "jobs");
+        self.syntax.extend(syntax);
+        if let Some(file) = self.files.last_mut() {
+            file.trust = Some(trust);
         }
+        let mut top = Section::top(source, &table, keys);
+        let answer = read(self, &mut top, jobs);
+        self.problems.extend(top.finish());
+        answer
+    }
+
+    /// Makes one job of the file that is being read.
+    fn take_in(&mut self, job: &NamedJob, base: &Base) {
+        let keys = job.keys.over(&base.defaults);
+        self.problems.extend(self.roster.add(job, &keys));
+        match meaning::of(job, &keys, base, self.now) {
+            Ok((made, digest)) => {
+                let file = self.files.len() - 1;
+                if self.looks_around {
+                    self.look_around(file, job, &keys, &made);
+                }
+                self.jobs.push((file, made, digest));
+            }
+            Err(problems) => self.problems.extend(problems),
+        }
+    }
+
+    fn look_around(&mut self, file: usize, job: &NamedJob, keys: &TypedJob, made: &Job) {
+        self.warnings.extend(warning::of_job(keys));
+        self.warnings.extend(doubts(made, &job.place, keys, self.now));
+        let lock = keys.lock.typed().map_or(&job.place, |lock| &lock.place);
+        self.warnings.extend(self.locks.add(made, lock));
+        self.words.push((file, InWords::of(made, &job.place, &keys.ticking)));
+    }
+
+    /// What can only be judged when all files have been read.
+    fn judge_together(&mut self, main: &Path, folder: &Path) {
+        let all_are_known = self.files.iter().all(FileRead::is_whole);
+        self.problems.extend(self.roster.problems(all_are_known));
+        if self.looks_around {
+            self.warnings.extend(self.roster.doubts());
+        }
+        self.require_a_job(main, folder);
     }
 
     fn require_a_job(&mut self, main: &Path, folder: &Path) {
         let of_jobs = |problem: &Problem| {
             problem.scope != Scope::Settings || problem.key.as_ref().is_some_and(|key| key.starts_with("jobs"))
         };
-        if self.names.is_empty() && self.syntax.is_empty() && !self.problems.iter().any(of_jobs) {
+        if self.roster.is_empty() && self.syntax.is_empty() && !self.problems.iter().any(of_jobs) {
             let remedy = format!(
                 "write [jobs.NAME] with schedule and command, here or in {}",
                 folder.join("NAME.toml").display()
@@ -137,34 +198,48 @@ impl Loading {
         }
     }
 
-    fn finish(mut self, settings: Option<Settings>) -> Loaded {
-        let main_is_whole = self.files.first().is_some_and(|(_, trust)| trust.is_whole());
-        let trust_of = |problem: &Problem| self.files.iter().find(|(path, _)| *path == problem.file);
-        self.problems.retain(|problem| {
-            trust_of(problem).is_none_or(|(_, trust)| trust.covers(problem))
-                && (main_is_whole || !problem.rests_on_others)
-        });
-        let files = &self.files;
-        let order = |problem: &Problem| files.iter().position(|(path, _)| *path == problem.file);
-        let in_order = |found: &mut Vec<Problem>| found.sort_by_cached_key(|one| (order(one), one.position));
-        let mut problems = once_each(self.syntax.into_iter().chain(self.problems));
+    fn finish(self, settings: Option<Settings>) -> Loaded {
+        let Self { files, syntax, problems, jobs, warnings, words, .. } = self;
+        let main_is_whole = files.first().is_some_and(FileRead::is_whole);
+        let numbers: HashMap<&Path, usize> = if syntax.is_empty() && problems.is_empty() && warnings.is_empty() {
+            HashMap::new()
+        } else {
+            files.iter().enumerate().map(|(number, file)| (file.path.as_path(), number)).collect()
+        };
+        let number = |problem: &Problem| numbers.get(problem.file.as_path()).copied();
+        let can_be_believed = |problem: &Problem| {
+            let trust = number(problem).and_then(|number| files[number].trust.as_ref());
+            trust.is_none_or(|trust| trust.covers(problem)) && (main_is_whole || !problem.rests_on_others)
+        };
+        let in_order = |found: &mut Vec<Problem>| found.sort_by_cached_key(|one| (number(one), one.position));
+        let mut problems = once_each(syntax.into_iter().chain(problems.into_iter().filter(can_be_believed)));
         in_order(&mut problems);
-        let mut warnings = once_each(self.warnings);
+        let mut warnings = once_each(warnings);
         in_order(&mut warnings);
-        let left_out = |scope: &Scope| problems.iter().any(|problem| problem.scope.holds(scope));
-        self.jobs.retain(|(scope, ..)| !left_out(scope));
-        let jobs = self.jobs.into_iter().map(|(_, job, digest)| (job, digest)).collect();
-        Loaded::new(settings.filter(|_| main_is_whole), jobs, problems, warnings)
+        let refused = refused(&files, &problems);
+        let jobs = jobs.into_iter().filter(|(file, ..)| !refused[*file]).map(|(_, job, digest)| (job, digest));
+        let words = words.into_iter().filter(|(file, _)| !refused[*file]).map(|(_, words)| words);
+        Loaded::new(settings.filter(|_| main_is_whole), jobs.collect(), problems).checked(warnings, words.collect())
     }
+}
+
+/// Which files the problems put out of use.
+fn refused(files: &[FileRead], problems: &[Problem]) -> Vec<bool> {
+    if problems.is_empty() {
+        return vec![false; files.len()];
+    }
+    let mut scopes: HashSet<&Scope> = problems.iter().map(|problem| &problem.scope).collect();
+    let own: Vec<bool> = files.iter().map(|file| scopes.contains(&file.scope)).collect();
+    // What is left, as the folder, is no file's own and holds several.
+    files.iter().for_each(|file| {
+        scopes.remove(&file.scope);
+    });
+    files.iter().zip(own).map(|(file, own)| own || scopes.iter().any(|scope| scope.holds(&file.scope))).collect()
 }
 
 /// A fault in `[defaults]` comes up once for every job.
 fn once_each(found: impl IntoIterator<Item = Problem>) -> Vec<Problem> {
-    let mut told = Vec::new();
-    for problem in found {
-        if !told.contains(&problem) {
-            told.push(problem);
-        }
-    }
-    told
+    let mut told = HashSet::new();
+    let found = found.into_iter();
+    found.filter(|problem| told.insert(problem.clone())).collect()
 }

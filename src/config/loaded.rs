@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use super::digest::{Canon, Digest};
 use super::problem::{Problem, Scope};
 use super::settings::Settings;
+use super::ticking::InWords;
 use crate::job::{Job, JobName};
 use crate::lock::Ttl;
 
@@ -19,20 +20,23 @@ pub struct Loaded {
     pub problems: Vec<Problem>,
     /// What may be wrong on this host; only a check-up looks for it.
     pub warnings: Vec<Problem>,
+    /// What the jobs' keys say about when and where they run; only a check-up puts it in words. In the
+    /// order of the files, and of the names in each.
+    pub words: Vec<InWords>,
     digests: BTreeMap<JobName, Digest>,
 }
 
 impl Loaded {
-    pub(super) fn new(
-        settings: Option<Settings>,
-        jobs: Vec<(Job, Digest)>,
-        problems: Vec<Problem>,
-        warnings: Vec<Problem>,
-    ) -> Self {
+    pub(super) fn new(settings: Option<Settings>, jobs: Vec<(Job, Digest)>, problems: Vec<Problem>) -> Self {
         let digests = jobs.iter().map(|(job, digest)| (job.name.clone(), *digest)).collect();
         let mut jobs: Vec<Job> = jobs.into_iter().map(|(job, _)| job).collect();
-        jobs.sort_by(|a, b| a.name.cmp(&b.name));
-        Self { settings, jobs, problems, warnings, digests }
+        jobs.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        Self { settings, jobs, problems, warnings: Vec::new(), words: Vec::new(), digests }
+    }
+
+    /// The same, with what a check-up found.
+    pub(super) fn checked(self, warnings: Vec<Problem>, words: Vec<InWords>) -> Self {
+        Self { warnings, words, ..self }
     }
 
     /// Whether a daemon can run with it: nothing is wrong with the main file, and there is a job.

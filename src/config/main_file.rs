@@ -5,13 +5,14 @@ use chrono_tz::Tz;
 use rustix::system::uname;
 
 use super::database_url::redact;
-use super::document::{DAEMON, DATABASE, Field, HISTORY, JOB, LOCK, LOG, Refused, Section, Value};
+use super::document::{DAEMON, DATABASE, Field, HISTORY, JOB, LOCK, LOG, Refused, Section, Taken, Value};
 use super::meaning::Base;
 use super::settings::{
     DaemonSettings, DatabaseSettings, Drain, HistorySettings, LogFormat, LogLevel, LogSettings, Migrate, Settings,
 };
+use super::ticking::read_zone;
 use super::timing::TypedTiming;
-use super::typed_job::{NamedJob, TypedJob, read_zone};
+use super::typed_job::{NamedJob, TypedJob};
 use super::{DatabaseUrl, duration};
 use crate::fleet::{HostName, Label};
 use crate::lock::LeaseTiming;
@@ -25,7 +26,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const KEEP_DAYS: u32 = 90;
 const KEEP_RUNS: u32 = 10_000;
 
-/// What the main file says.
+/// What the main file says, its jobs apart.
 #[derive(Debug)]
 pub struct MainFile {
     /// `None` if something in the tables of the settings is wrong; the problems say what.
@@ -34,12 +35,10 @@ pub struct MainFile {
     pub base: Base,
     /// Where `password_file` stands, for a look at it.
     pub password_file: Field<PathBuf>,
-    /// The jobs in it.
-    pub jobs: Vec<NamedJob>,
 }
 
 impl MainFile {
-    /// Reads all tables.
+    /// Reads all tables but those of the jobs.
     pub fn read(top: &mut Section<'_>) -> Self {
         let (database, password_file) = top.section("database", &DATABASE, read_database).unzip();
         let (daemon, zone) = top.section("daemon", &DAEMON, read_daemon).unzip();
@@ -55,15 +54,19 @@ impl MainFile {
         let timing = defaults.timing.over(&lock_keys);
         let base = Base { timing, defaults, zone: zone.unwrap_or_default() };
         let password_file = password_file.unwrap_or_default();
-        Self { settings: settings.flatten(), base, password_file, jobs: read_jobs(top) }
+        Self { settings: settings.flatten(), base, password_file }
     }
 }
 
-/// Reads the jobs of any file.
-pub fn read_jobs(top: &mut Section<'_>) -> Vec<NamedJob> {
-    let mut jobs = Vec::new();
-    top.each_section("jobs", &JOB, |name, section| jobs.extend(NamedJob::read(name, section)));
-    jobs
+/// Reads the jobs of any file, one by one: as it was typed, a job takes more room than as it is meant.
+/// They were taken out of the top of the file.
+pub fn read_jobs(top: &mut Section<'_>, jobs: Option<Taken<'_>>, mut take: impl FnMut(&NamedJob)) {
+    let Some(jobs) = jobs else { return };
+    top.each_section(jobs, &JOB, |name, section| {
+        if let Some(job) = NamedJob::read(name, section) {
+            take(&job);
+        }
+    });
 }
 
 fn read_database(section: &mut Section<'_>) -> (Option<DatabaseSettings>, Field<PathBuf>) {

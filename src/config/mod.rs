@@ -9,7 +9,10 @@
 //! document/  files, places, spanned values  ---+
 //! main_file  [database] .. [log]               +---> settings    nothing left to interpret
 //! typed_job  [defaults], [jobs.NAME]           +---> meaning     job::Job, with its digest
-//! timing     ttl, heartbeat, kill_grace     ---+
+//! timing     ttl, heartbeat, kill_grace        |
+//! ticking/   schedule, every, at, after, ..    |
+//! catch_up   catch_up, catch_up_max_age, ..    |
+//! placement  run_on, hosts, labels          ---+
 //! ```
 //! serde's `deny_unknown_fields` would stop at the first fault, so the parsed document is walked with
 //! its spans, and **all problems of all files are told at once**: file, line, column, key, value, what
@@ -26,6 +29,7 @@
 //! password file are looked at by [`check`] alone. A file that passes here can still fail on a host.
 
 mod catch_up;
+mod command;
 mod database_url;
 mod digest;
 mod document;
@@ -37,6 +41,7 @@ mod locate;
 mod main_file;
 mod meaning;
 mod password_file;
+mod placement;
 mod problem;
 mod settings;
 mod ticking;
@@ -46,7 +51,7 @@ mod warning;
 
 pub use database_url::{DatabaseUrl, InvalidDatabaseUrl, PostgresUrl};
 pub use digest::Digest;
-pub use load::{check, load};
+pub use load::{check, load, load_jobs};
 pub use loaded::Loaded;
 pub use locate::{DEFAULT_PATH, VARIABLE, locate};
 pub use password_file::{UnfitPasswordFile, read_password};
@@ -54,6 +59,7 @@ pub use problem::{Position, Problem, Scope};
 pub use settings::{
     DaemonSettings, DatabaseSettings, Drain, HistorySettings, LogFormat, LogLevel, LogSettings, Migrate, Settings,
 };
+pub use ticking::InWords;
 
 /// Every key of this version: the path of its table, as in `jobs.NAME`, and its name.
 pub fn known_keys() -> impl Iterator<Item = (&'static str, &'static str)> {

@@ -2,7 +2,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 /// What a problem puts out of use.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// The main file: nothing can start.
     Settings,
@@ -22,7 +22,7 @@ impl Scope {
 }
 
 /// A place in a file, both numbers from 1, the column in characters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
     /// The line.
     pub line: usize,
@@ -34,7 +34,7 @@ pub struct Position {
 ///
 /// `Display` is one line, `FILE:LINE:COLUMN: KEY = VALUE: what is wrong; the remedy`, which editors can
 /// jump to. No part of it ever holds a password.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Problem {
     /// What it puts out of use.
     pub scope: Scope,

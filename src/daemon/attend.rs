@@ -11,12 +11,13 @@ use super::Shared;
 use super::catch_up::reruns;
 use super::pursuit::{Pursued, Pursuit};
 use super::queue::{Due, PASSED_OVER};
+use super::site::Peer;
 use crate::events::{self, Contention, RunLabel, Takeover};
-use crate::job::{Job, Overlap};
+use crate::job::{Job, Overlap, RunOn};
 use crate::lock::Owner;
 use crate::run::{Assignment, Stop, Supervised};
 use crate::store::{Became, Claim, Claimant, Claimed, Grant, Holder};
-use crate::trigger::{RunId, Trigger, TriggerKind, claim_delay, rank};
+use crate::trigger::{RunId, TriggerKind, claim_delay, rank};
 
 /// How long a trigger that is early waits before it looks at the clock again, which may be set.
 const EARLY_STEP: Duration = Duration::from_secs(1);
@@ -25,17 +26,15 @@ const EARLY_STEP: Duration = Duration::from_secs(1);
 /// others after the delay of their rank, and only if nobody has claimed them by then.
 pub(super) fn attend(shared: &Arc<Shared>, due: Vec<Due>) {
     let live = shared.live();
-    let mut ranks: BTreeMap<usize, Vec<Due>> = BTreeMap::new();
+    let mut ranks: BTreeMap<Duration, Vec<Due>> = BTreeMap::new();
     for due in due {
-        let trigger = Trigger::scheduled(due.job.name.clone(), due.at);
         shared.gates.of(&due.job.name).note(due.at);
-        ranks.entry(rank(&trigger, shared.instance, &live)).or_default().push(due);
+        ranks.entry(shared.claim_delay(&due, &live)).or_default().push(due);
     }
-    for (rank, group) in ranks {
-        let delay = claim_delay(rank, live.len());
+    for (delay, group) in ranks {
         let shared = shared.clone();
         shared.tasks.clone().spawn(async move {
-            let group = if rank == 0 { group } else { shared.still_unclaimed(group, delay).await };
+            let group = if delay.is_zero() { group } else { shared.still_unclaimed(group, delay).await };
             for due in group {
                 let claiming = shared.clone();
                 shared.tasks.spawn(async move { claiming.claim_and_run(due).await });
@@ -45,10 +44,20 @@ pub(super) fn attend(shared: &Arc<Shared>, due: Vec<Due>) {
 }
 
 impl Shared {
+    /// How long this host leaves a trigger to those that go first, of all that may run the job.
+    fn claim_delay(&self, due: &Due, live: &[Peer]) -> Duration {
+        if due.job.placement.run_on == RunOn::Every {
+            return Duration::ZERO;
+        }
+        let rivals: Vec<_> = live.iter().filter(|peer| peer.site.may_run(&due.job)).map(|peer| peer.instance).collect();
+        let trigger = self.site.trigger(&due.job, due.at);
+        claim_delay(rank(&trigger, self.instance, &rivals), rivals.len())
+    }
+
     /// Waits out the delay of a rank and leaves what nobody has claimed by then.
     async fn still_unclaimed(&self, group: Vec<Due>, delay: Duration) -> Vec<Due> {
         tokio::time::sleep(delay).await;
-        let triggers: Vec<_> = group.iter().map(|due| Trigger::scheduled(due.job.name.clone(), due.at)).collect();
+        let triggers: Vec<_> = group.iter().map(|due| self.site.trigger(&due.job, due.at)).collect();
         match self.store.unclaimed(&triggers).await {
             Ok(unclaimed) => {
                 self.health.answered();
@@ -118,7 +127,7 @@ impl Shared {
                 () = tokio::time::sleep(left.min(EARLY_STEP)) => {}
             }
             // Meanwhile a beat may have read the clock.
-            left = (due.at - self.clock.now()).to_std().unwrap_or_default();
+            left = (due.due_at() - self.clock.now()).to_std().unwrap_or_default();
         }
         true
     }
@@ -169,7 +178,7 @@ impl Shared {
         };
         Claim {
             run: RunId::generate(),
-            trigger: Trigger::scheduled(due.job.name.clone(), due.at),
+            trigger: self.site.trigger(&due.job, due.at),
             attempt: 1,
             kind: TriggerKind::Schedule,
             claimant: self.claimant(&due.job),
@@ -182,10 +191,10 @@ impl Shared {
     /// This host as the claimant of one run of a job.
     pub(super) fn claimant(&self, job: &Job) -> Claimant {
         Claimant {
-            host: self.host.clone(),
+            host: self.site.host.clone(),
             instance: self.instance,
-            owner: Owner::generate(&self.host, self.instance),
-            resource: job.resource.clone(),
+            owner: Owner::generate(&self.site.host, self.instance),
+            resource: self.site.resource(job),
             ttl: job.timing.ttl(),
             expected_now: self.clock.expected(),
         }
@@ -210,6 +219,7 @@ impl Shared {
                     kind: claim.kind,
                     owner: claim.claimant.owner,
                     resource: claim.claimant.resource,
+                    followers: self.plan().followers(&due.job, &self.site),
                 };
                 return Some((assignment, grant));
             }

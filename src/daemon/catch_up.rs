@@ -1,23 +1,31 @@
-//! What becomes of triggers that nobody took: the decision, and the sweep that carries it out.
+//! What becomes of triggers that nobody took: `decision` says what, from the `gaps` in the history; the
+//! sweep here carries it out.
+
+mod decision;
+mod gaps;
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use tokio::sync::Notify;
 
 use super::Shared;
-use super::gaps::{Gaps, gaps};
+use super::beat::Heard;
 use super::queue::PASSED_OVER;
+use crate::clock::BootInstant;
 use crate::events;
 use crate::job::{CatchUp, Job, JobName, OnCrash, Overlap};
-use crate::store::{CatchUpPlan, JobProgress, LateRun, MissedRange, ProgressQuery, StoreError};
-use crate::trigger::{MissedReason, RunId};
+use crate::store::{CatchUpPlan, JobProgress, ProgressQuery, RangeKind, StoreError, TriggerRange, WaitingRun};
+use crate::trigger::MissedReason;
+use decision::{Bounds, Settle, decide};
 
-/// How often all jobs are swept, whatever is known to be given up: that is known in memory only, and
-/// by a host that may be gone.
-const SWEEP_ALL: Duration = Duration::from_secs(600);
+/// The longest pause between two sweeps of all jobs, whatever is known to be given up: that is known in
+/// memory only, and by a host that may be gone.
+pub(super) const LONGEST_SWEEP_PAUSE: Duration = Duration::from_secs(750);
+
+/// How many jobs are asked about at once.
+const BATCH: usize = 100;
 
 /// How often the clock is looked at while it is not believed.
 const DOUBT_STEP: Duration = Duration::from_secs(1);
@@ -57,149 +65,143 @@ impl Unsettled {
 
 /// Sweeps until it is dropped.
 ///
-/// It waits until what was given up last is old enough to be settled, too: an outage, or the time
-/// before a start, is settled by one sweep, so that it brings one late run of a job and no more.
+/// It waits until what was given up last is old enough to be settled, too: an outage is settled by one
+/// sweep, so that it brings one late run of a job and no more. A daemon that is alone at its start
+/// settles at once what was over before its first beat.
 ///
 /// # Cancel safety
 /// Dropped, a plan may have been carried out without its events.
-pub(super) async fn sweep_on(shared: &Shared) {
-    let mut all_after = SWEEP_ALL.mul_f64(0.75 + fastrand::f64() / 2.0);
+pub(super) async fn sweep_on(shared: &Shared, heard: Heard) {
+    if heard.alone {
+        let jobs = shared.plan().jobs().map(|job| job.name.clone()).collect();
+        sweep(shared, &jobs, Settle::UpTo(heard.at - PASSED_OVER)).await;
+    }
+    let mut all_at = BootInstant::now() + pause_before_all();
     loop {
-        let mut jobs = tokio::select! {
-            jobs = shared.unsettled.wait() => jobs,
-            () = tokio::time::sleep(all_after) => shared.plan().jobs().map(|job| job.name.clone()).collect(),
+        let jobs = tokio::select! {
+            biased;
+            () = all_at.reached() => None,
+            jobs = shared.unsettled.wait() => Some(jobs),
         };
-        all_after = SWEEP_ALL.mul_f64(0.75 + fastrand::f64() / 2.0);
         shared.health.wait_until_reachable().await;
-        jobs.append(&mut shared.unsettled.take());
         // What is given up from here on is too young for this sweep, and has the next one.
         tokio::time::sleep(SETTLING).await;
-        while shared.clock.is_doubted() {
-            tokio::time::sleep(DOUBT_STEP).await;
-        }
-        if let Err(error) = sweep(shared, &jobs).await {
-            shared.health.failed(&error);
-            shared.unsettled.add(jobs);
+        if let Some(jobs) = jobs {
+            sweep(shared, &jobs, Settle::GivenUp).await;
+        } else {
+            let all = shared.plan().jobs().map(|job| job.name.clone()).collect();
+            sweep(shared, &all, Settle::Neglected).await;
+            all_at = BootInstant::now() + pause_before_all();
         }
     }
 }
 
-async fn sweep(shared: &Shared, names: &BTreeSet<JobName>) -> Result<(), StoreError> {
-    let plan = shared.plan();
-    let now = shared.clock.now();
-    let jobs: Vec<_> = names.iter().filter_map(|name| plan.get(name)).collect();
-    let queries: Vec<_> =
-        jobs.iter().map(|job| ProgressQuery { job: job.name.clone(), since: Stretch::of(job, now).since }).collect();
-    for progress in shared.store.progress(&queries).await? {
-        let Some(job) = plan.get(&progress.job).cloned() else { continue };
-        // A long outage of a frequent job takes a while to count: not on a thread that others need.
-        let deciding = tokio::task::spawn_blocking(move || decide(&job, &progress, Stretch::of(&job, now)));
-        // A panic was said already, and the next sweep tries again.
-        let Ok(Some(mut decided)) = deciding.await else { continue };
-        if let Some(job) = plan.get(&decided.job) {
-            at_most_one_late(shared, job, &mut decided).await?;
-        }
-        if shared.store.catch_up(&decided).await? {
-            for range in &decided.missed {
-                events::triggers_missed(&decided.job, range.from, range.to, range.count, range.reason);
-            }
-            shared.look_for_waiting.notify_one();
-        } else {
-            // Some trigger was claimed meanwhile, or another host was first: it will see.
-            shared.unsettled.add([decided.job]);
+fn pause_before_all() -> Duration {
+    LONGEST_SWEEP_PAUSE.mul_f64(0.6 + fastrand::f64() * 0.4)
+}
+
+/// Sweeps some jobs, a few at a time; what failed is kept for the next sweep.
+async fn sweep(shared: &Shared, names: &BTreeSet<JobName>, settle: Settle) {
+    while shared.clock.is_doubted() {
+        tokio::time::sleep(DOUBT_STEP).await;
+    }
+    let plan = shared.registered.borrow().clone();
+    // Triggers of each host are settled by that host, the others by a host that may run them while
+    // there is one.
+    let live = shared.live();
+    let settles = |job: &&Arc<Job>| {
+        shared.site.settles(job) && (shared.site.may_run(job) || !live.iter().any(|peer| peer.site.may_run(job)))
+    };
+    let jobs: Vec<_> = names.iter().filter_map(|name| plan.get(name)).filter(settles).cloned().collect();
+    for batch in jobs.chunks(BATCH) {
+        if let Err(error) = sweep_batch(shared, batch, settle).await {
+            shared.health.failed(&error);
+            shared.unsettled.add(batch.iter().map(|job| job.name.clone()));
         }
     }
-    shared.health.answered();
-    Ok(())
+}
+
+async fn sweep_batch(shared: &Shared, jobs: &[Arc<Job>], settle: Settle) -> Result<(), StoreError> {
+    let query = |job: &Arc<Job>| ProgressQuery { job: job.name.clone(), target: shared.site.target(job) };
+    let mut waiting = None;
+    let mut outcome = Ok(());
+    for progress in shared.store.progress(&jobs.iter().map(query).collect::<Vec<_>>()).await? {
+        let Some(job) = jobs.iter().find(|job| job.name == progress.job) else { continue };
+        match sweep_job(shared, job, progress, settle, &mut waiting).await {
+            Ok(true) => {}
+            // Some trigger was claimed meanwhile, or another host was first: it will see.
+            Ok(false) => shared.unsettled.add([job.name.clone()]),
+            Err(error) => {
+                shared.unsettled.add([job.name.clone()]);
+                let is_second = outcome.is_err();
+                outcome = Err(error);
+                if is_second {
+                    return outcome;
+                }
+            }
+        }
+    }
+    if outcome.is_ok() {
+        shared.health.answered();
+    }
+    outcome
+}
+
+/// Settles one job. False: something moved, and it is to be looked at again.
+async fn sweep_job(
+    shared: &Shared,
+    job: &Arc<Job>,
+    progress: JobProgress,
+    settle: Settle,
+    waiting: &mut Option<Vec<WaitingRun>>,
+) -> Result<bool, StoreError> {
+    let (job, site) = (job.clone(), shared.site.clone());
+    let bounds = Bounds::of(&job, shared.clock.now(), settle);
+    // Odd schedules take a while to count: not on a thread that others need.
+    let deciding = tokio::task::spawn_blocking(move || (decide(&job, &site, &progress, bounds), job));
+    // A panic was said already, and the next sweep tries again.
+    let Ok((Some(mut decided), job)) = deciding.await else { return Ok(true) };
+    at_most_one_late(shared, &job, &mut decided, waiting).await?;
+    if !shared.store.catch_up(&decided).await? {
+        return Ok(false);
+    }
+    decided.ranges.iter().for_each(|range| say_range(&decided.job, range));
+    if !decided.late.is_empty() {
+        shared.look_for_waiting.notify_one();
+    }
+    Ok(true)
+}
+
+fn say_range(job: &JobName, range: &TriggerRange) {
+    match range.kind {
+        RangeKind::Missed => events::triggers_missed(job, range.from, range.to, range.count, range.reason),
+        RangeKind::Paused | RangeKind::Blackout => {
+            events::triggers_left_out(job, range.from, range.to, range.count, range.reason);
+        }
+    }
 }
 
 /// A job that skips doesn't get a second late run while one still waits: they would run one after
-/// the other.
-async fn at_most_one_late(shared: &Shared, job: &Job, decided: &mut CatchUpPlan) -> Result<(), StoreError> {
-    if job.overlap != Overlap::Skip || decided.late.is_none() {
+/// the other. `waiting` is what waits, once it was asked for.
+async fn at_most_one_late(
+    shared: &Shared,
+    job: &Job,
+    decided: &mut CatchUpPlan,
+    waiting: &mut Option<Vec<WaitingRun>>,
+) -> Result<(), StoreError> {
+    if job.overlap != Overlap::Skip || job.catch_up != CatchUp::Latest || decided.late.is_empty() {
         return Ok(());
     }
-    let waiting = shared.store.waiting().await?;
-    if waiting.iter().any(|waiting| waiting.trigger.job == job.name)
-        && let Some(late) = decided.late.take()
-    {
-        let (from, to) = (late.scheduled_at, late.scheduled_at);
-        decided.missed.push(MissedRange { from, to, count: 1, reason: MissedReason::Superseded });
+    let waiting = match waiting {
+        Some(waiting) => waiting,
+        None => waiting.insert(shared.store.waiting(&shared.site.host).await?),
+    };
+    if waiting.iter().any(|waiting| waiting.trigger.job == job.name && waiting.trigger.target == decided.target) {
+        let single =
+            |at| TriggerRange { kind: RangeKind::Missed, from: at, to: at, count: 1, reason: MissedReason::Superseded };
+        decided.ranges.extend(decided.late.drain(..).map(|late| single(late.scheduled_at)));
     }
     Ok(())
-}
-
-/// Which of a job's triggers a sweep is about.
-#[derive(Clone, Copy, Debug)]
-struct Stretch {
-    /// How far back the job catches up; what is older is missed.
-    since: DateTime<Utc>,
-    /// What is not older than this may still be on its way through some host's claim.
-    through: DateTime<Utc>,
-    now: DateTime<Utc>,
-}
-
-impl Stretch {
-    fn of(job: &Job, now: DateTime<Utc>) -> Self {
-        let max_age = TimeDelta::from_std(job.catch_up_max_age).unwrap_or(TimeDelta::MAX);
-        let since = now.checked_sub_signed(max_age).unwrap_or(DateTime::UNIX_EPOCH);
-        Self { since, through: (now - PASSED_OVER).trunc_subsecs(0), now }
-    }
-}
-
-/// What to do about the triggers of a job that have no row: those in `(watermark, through]`.
-/// `None`: there are none.
-///
-/// The newest is run late, unless a later trigger has come, whatever has become of that: what is
-/// newer is never followed by what is older.
-fn decide(job: &Job, progress: &JobProgress, stretch: Stretch) -> Option<CatchUpPlan> {
-    let Stretch { since, through, now } = stretch;
-    let from = progress.caught_up_through;
-    let settled = progress.settled_through;
-    let old_from = progress.newest_before.map_or(settled, |newest| newest.max(settled));
-    let old = gaps(job, old_from, since.min(through), &[]);
-    let recent = gaps(job, settled.max(since), through, &progress.with_row);
-    let is_newest = |at: &DateTime<Utc>| {
-        progress.with_row.last().is_none_or(|newest| newest < at)
-            && job.schedule.next_after(*at).is_none_or(|next| next > now)
-    };
-    let late = recent.map(|gaps| gaps.last).filter(|at| job.catch_up == CatchUp::Latest && is_newest(at));
-    let reason = match job.catch_up {
-        CatchUp::Latest | CatchUp::All { .. } => MissedReason::Superseded,
-        CatchUp::None => MissedReason::NoCatchUp,
-    };
-    let old = old.map(|gaps| range(gaps, false, MissedReason::TooOld));
-    let recent = recent.map(|gaps| range(gaps, late.is_some(), reason));
-    let missed: Vec<_> = [old, recent].into_iter().flatten().flatten().collect();
-    if missed.is_empty() && late.is_none() {
-        return None;
-    }
-    let seen = progress.with_row.iter().filter(|at| **at <= through).count();
-    Some(CatchUpPlan {
-        job: job.name.clone(),
-        from,
-        through,
-        rows_seen: u64::try_from(seen).unwrap_or(u64::MAX),
-        rows_since: from.max(since),
-        missed,
-        late: late.map(|at| late_run(job, at)),
-    })
-}
-
-fn late_run(job: &Job, scheduled_at: DateTime<Utc>) -> LateRun {
-    LateRun {
-        run: RunId::generate(),
-        scheduled_at,
-        resource: job.resource.clone(),
-        start_deadline: job.start_deadline,
-        reruns_left: reruns(job),
-    }
-}
-
-/// Gaps as they are recorded, all or all but the last.
-fn range(gaps: Gaps, but_the_last: bool, reason: MissedReason) -> Option<MissedRange> {
-    let (to, count) = if but_the_last { (gaps.last_but_one, gaps.count - 1) } else { (gaps.last, gaps.count) };
-    (count > 0).then_some(MissedRange { from: gaps.first, to, count, reason })
 }
 
 /// How often a run of this job may be run again after a crash.
@@ -209,6 +211,3 @@ pub(super) fn reruns(job: &Job) -> u32 {
         OnCrash::Rerun { max } => max,
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use chrono::{DateTime, Utc};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, watch};
 
+use super::queue::PASSED_OVER;
 use crate::job::JobName;
 
 /// One claim at a time for each job, and the newest trigger of each: while the database is away
@@ -31,11 +32,13 @@ impl ClaimGate {
         Self { turn: Arc::default(), newest: watch::Sender::new(DateTime::UNIX_EPOCH) }
     }
 
-    /// Says that a trigger came.
+    /// Says that a trigger came. One far older than the newest is a clock that was set back.
     pub(super) fn note(&self, at: DateTime<Utc>) {
         self.newest.send_if_modified(|newest| {
-            let newer = at > *newest;
-            *newest = (*newest).max(at);
+            let newer = at > *newest || *newest - at > PASSED_OVER;
+            if newer {
+                *newest = at;
+            }
             newer
         });
     }

@@ -1,3 +1,4 @@
+use std::convert::Infallible;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -91,7 +92,7 @@ impl Health {
     ///
     /// # Cancel safety
     /// Safe.
-    pub(super) async fn remind_on(&self) {
+    pub(super) async fn remind_on(&self) -> Infallible {
         loop {
             self.wait_until_away().await;
             tokio::select! {

@@ -4,12 +4,12 @@
 //!
 //! | task | does |
 //! |---|---|
-//! | `tick` | hands each trigger out when its instant comes by the database's clock |
+//! | `tick` | hands each trigger out when its time comes by the database's clock (`ticker` decides, `queue` keeps) |
 //! | `attend` | one task a trigger: rank, look, claim (`pursuit`), run |
 //! | `waiting` | takes runs that wait for a host |
 //! | `recovery` | finds runs whose host is gone |
 //! | `beat` | says that this daemon lives, hears who else does, reads the clock |
-//! | `catch_up` | settles triggers that nobody took (`gaps` finds them) |
+//! | `catch_up` | settles triggers that nobody took |
 //! | `pruning` | forgets what is older than it is kept |
 //! | `stopping` | obeys the orders, drains |
 //!
@@ -21,17 +21,19 @@ mod beat;
 mod catch_up;
 mod claims;
 mod crowd;
-mod gaps;
 mod health;
 mod plan;
 mod pruning;
 mod pursuit;
 mod queue;
 mod recovery;
+mod site;
 mod stopping;
 mod tick;
+mod ticker;
 mod waiting;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,15 +46,17 @@ pub use plan::Plan;
 
 use crate::clock::DatabaseClock;
 use crate::events;
-use crate::fleet::{HostName, InstanceId};
+use crate::fleet::{HostName, InstanceId, Label};
 use crate::lease::Keeper;
 use crate::run::{Exhaustion, Runner, Stop};
 use crate::shim::{Spawner, User};
 use crate::store::{SharedStore, StoreError};
+use beat::Heard;
 use catch_up::Unsettled;
 use claims::ClaimGates;
 use crowd::Crowd;
 use health::Health;
+use site::{Peer, Site};
 
 /// The longest pause between attempts to reach a database at the start.
 const LONGEST_START_PAUSE: Duration = Duration::from_secs(5);
@@ -63,7 +67,7 @@ pub struct Options {
     /// This host's name.
     pub host: HostName,
     /// This host's labels.
-    pub labels: Vec<String>,
+    pub labels: BTreeSet<Label>,
     /// How many runs may be under way here at once.
     pub max_running_jobs: u32,
     /// How long runs may go on after the first signal; `None` for as long as they take.
@@ -106,7 +110,8 @@ pub enum DaemonError {
 /// What the tasks share.
 #[derive(Debug)]
 struct Shared {
-    host: HostName,
+    /// This host.
+    site: Site,
     instance: InstanceId,
     options: Options,
     store: SharedStore,
@@ -117,8 +122,11 @@ struct Shared {
     unsettled: Unsettled,
     /// Written by reloads; read by all.
     plan: watch::Sender<Arc<Plan>>,
+    /// The plan that the tables know of. Written when it is registered; read by catch-up, which would
+    /// take an edited job for one that was neglected.
+    registered: watch::Sender<Arc<Plan>>,
     /// Written by `beat`; read where ranks are computed.
-    live: watch::Sender<Vec<InstanceId>>,
+    live: watch::Sender<Vec<Peer>>,
     /// Written by `tick`; read for the state in the log.
     queued: watch::Sender<usize>,
     /// Written by the orders; read by all.
@@ -168,7 +176,7 @@ impl Daemon {
             stop: stop.subscribe(),
         };
         let shared = Shared {
-            host: options.host.clone(),
+            site: Site { host: options.host.clone(), labels: options.labels.clone() },
             instance,
             room: Arc::new(Semaphore::new(usize::try_from(options.max_running_jobs.max(1)).unwrap_or(1))),
             options,
@@ -178,8 +186,9 @@ impl Daemon {
             health: Health::new(),
             gates: ClaimGates::default(),
             unsettled: Unsettled::default(),
-            plan: watch::Sender::new(plan),
-            live: watch::Sender::new(vec![instance]),
+            plan: watch::Sender::new(plan.clone()),
+            registered: watch::Sender::new(plan),
+            live: watch::Sender::new(Vec::new()),
             queued: watch::Sender::new(0),
             stop,
             crowd: Crowd::default(),
@@ -208,19 +217,19 @@ impl Daemon {
     ) -> Result<(), DaemonError> {
         let shared = self.shared.clone();
         let mut said = beat::Said::default();
-        tokio::select! {
-            begun = shared.begin(&mut said) => begun?,
-            () = shared.health.remind_on() => {}
+        let heard = tokio::select! {
+            heard = shared.begin(&mut said) => heard?,
+            never = shared.health.remind_on() => match never {},
             () = shared.obey_until_stop(&mut orders) => {
                 events::daemon_stopped(0);
                 return Ok(());
             }
-        }
+        };
         let from = shared.clock.now();
         shared.unsettled.add(shared.plan().jobs().map(|job| job.name.clone()));
         shared.tasks.spawn(waiting::take_on(shared.clone()));
         let (gone_by, outcome) = tokio::select! {
-            gone_by = shared.work(&mut said, &mut plans, &mut orders, from) => (gone_by, Ok(())),
+            gone_by = shared.work(&mut said, &mut plans, &mut orders, from, heard) => (gone_by, Ok(())),
             what = self.broken() => (shared.give_up().await, Err(DaemonError::Spawner(std::io::Error::other(what)))),
         };
         if let Err(error) = tokio::time::timeout_at(gone_by, shared.store.leave(shared.instance)).await {
@@ -249,6 +258,7 @@ impl Shared {
         plans: &mut tokio::sync::mpsc::Receiver<Arc<Plan>>,
         orders: &mut tokio::sync::mpsc::Receiver<Order>,
         from: DateTime<Utc>,
+        heard: Heard,
     ) -> Instant {
         let until_stopped = async {
             tokio::join!(tick::tick_on(self, from), self.obey_until_stop(orders));
@@ -258,7 +268,7 @@ impl Shared {
             tokio::join!(
                 beat::beat_on(self, said),
                 recovery::recover_on(self, self.options.heartbeat),
-                catch_up::sweep_on(self),
+                catch_up::sweep_on(self, heard),
                 pruning::prune_on(self),
                 self.reload_on(plans),
                 self.health.remind_on(),
@@ -275,39 +285,46 @@ impl Shared {
         self.plan.borrow().clone()
     }
 
-    /// Who lives, this daemon always included.
-    fn live(&self) -> Vec<InstanceId> {
+    /// Who lives and takes runs, this daemon always included.
+    fn live(&self) -> Vec<Peer> {
         let mut live = self.live.borrow().clone();
-        if !live.contains(&self.instance) {
-            live.push(self.instance);
+        if !live.iter().any(|peer| peer.instance == self.instance) {
+            live.push(Peer { instance: self.instance, site: self.site.clone() });
         }
         live
     }
 
+    /// Whether of all live daemons this one has the smallest id: it does what one of them is to do. If
+    /// two believe so for a moment, both do, which must do no harm.
+    fn is_first(&self) -> bool {
+        self.live().iter().map(|peer| peer.instance).min() == Some(self.instance)
+    }
+
     /// Reaches the database, brings the tables to this version, and makes this daemon and its jobs
     /// known. Tries until it can.
-    async fn begin(&self, said: &mut beat::Said) -> Result<(), StoreError> {
+    async fn begin(&self, said: &mut beat::Said) -> Result<Heard, StoreError> {
         let mut pause = Duration::from_millis(100);
-        loop {
+        let heard = loop {
             match self.try_to_begin(said).await {
-                Ok(()) => break,
+                Ok(heard) => break heard,
                 Err(error) if error.is_transient() => self.health.failed(&error),
                 Err(error) => return Err(error),
             }
             tokio::time::sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
             pause = (pause * 2).min(LONGEST_START_PAUSE);
-        }
+        };
         let plan = self.plan();
         events::daemon_started(env!("CARGO_PKG_VERSION"), plan.len(), &self.options.database, &plan.digest);
-        Ok(())
+        Ok(heard)
     }
 
-    async fn try_to_begin(&self, said: &mut beat::Said) -> Result<(), StoreError> {
+    async fn try_to_begin(&self, said: &mut beat::Said) -> Result<Heard, StoreError> {
         if self.options.migrate {
             self.store.migrate().await?;
         }
         self.store.check_schema().await?;
-        self.store.register(self.instance, &self.plan().seen()).await?;
+        let plan = self.plan();
+        self.store.register(self.instance, &plan.seen(&self.site, &plan)).await?;
         beat::beat(self, said).await
     }
 
@@ -315,13 +332,17 @@ impl Shared {
     async fn reload_on(&self, plans: &mut tokio::sync::mpsc::Receiver<Arc<Plan>>) {
         while let Some(plan) = plans.recv().await {
             events::daemon_reloaded(plan.len(), &plan.digest);
-            self.plan.send_replace(plan.clone());
+            let before = self.plan.send_replace(plan.clone());
+            let seen = plan.seen(&self.site, &before);
             let mut pause = Duration::from_millis(100);
-            while let Err(error) = self.store.register(self.instance, &plan.seen()).await {
+            while let Err(error) = self.store.register(self.instance, &seen).await {
                 self.health.failed(&error);
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(LONGEST_START_PAUSE);
             }
+            self.registered.send_replace(plan.clone());
+            // What was about to be claimed when the job was edited has to be accounted for.
+            self.unsettled.add(plan.edited(&before));
         }
         std::future::pending().await
     }

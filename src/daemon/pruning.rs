@@ -21,7 +21,7 @@ pub(super) async fn prune_on(shared: &Shared) {
     let mut pause = INTERVAL;
     loop {
         tokio::time::sleep(pause.mul_f64(0.75 + fastrand::f64() / 2.0)).await;
-        if !is_first(shared) {
+        if !shared.is_first() {
             (after, pause) = (None, INTERVAL);
             continue;
         }
@@ -42,10 +42,4 @@ pub(super) async fn prune_on(shared: &Shared) {
             Err(error) => shared.health.failed(&error),
         }
     }
-}
-
-/// Whether of all live daemons this one has the smallest id. If two believe so for a moment, both
-/// prune, which does no harm.
-fn is_first(shared: &Shared) -> bool {
-    shared.live().into_iter().min() == Some(shared.instance)
 }

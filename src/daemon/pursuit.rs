@@ -7,7 +7,6 @@ use super::queue::{Due, PASSED_OVER};
 use crate::clock::BootInstant;
 use crate::run::Stop;
 use crate::store::{Claim, Claimed};
-use crate::trigger::Trigger;
 
 /// The pauses between claims while the database is away.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -95,7 +94,7 @@ impl Pursuit {
     /// job is tried again, so that its return brings no burst.
     fn is_passed_over(&self, shared: &Shared, due: &Due) -> bool {
         let late = BootInstant::now().since(self.begun) > due.job.start_deadline;
-        let old = !shared.health.is_reachable() || shared.clock.now() - due.at > PASSED_OVER;
+        let old = !shared.health.is_reachable() || shared.clock.now() - due.due_at() > PASSED_OVER;
         late || old && shared.gates.of(&due.job.name).is_superseded(due.at)
     }
 
@@ -103,7 +102,7 @@ impl Pursuit {
     /// yet.
     async fn read_back(&self, shared: &Shared, due: &Due, sent: BootInstant) -> Option<bool> {
         let surely_over = BootInstant::now().since(sent) > IN_FLIGHT;
-        let trigger = Trigger::scheduled(due.job.name.clone(), due.at);
+        let trigger = shared.site.trigger(&due.job, due.at);
         match shared.store.unclaimed(&[trigger]).await {
             Ok(unclaimed) => {
                 shared.health.answered();

@@ -4,24 +4,31 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::plan::Plan;
 use crate::job::Job;
 
 /// A trigger that is this late when it is found was passed over, not due: the process or the
 /// machine stood still, or the clock jumped. It goes through catch-up.
 pub(super) const PASSED_OVER: TimeDelta = TimeDelta::seconds(5);
 
-/// The next instant of each job, in order.
+/// The next trigger of each job, in the order in which they are due.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     heap: BinaryHeap<Reverse<Entry>>,
 }
 
-/// A trigger whose instant has come.
+/// A trigger whose time has come.
 #[derive(Clone, Debug)]
 pub(super) struct Due {
     pub(super) job: Arc<Job>,
+    /// Its instant: its name, and when it is due unless its job starts later.
     pub(super) at: DateTime<Utc>,
+}
+
+impl Due {
+    /// When it was to be handed out.
+    pub(super) fn due_at(&self) -> DateTime<Utc> {
+        self.at + start_delay(&self.job)
+    }
 }
 
 /// What a look at the queue found.
@@ -35,54 +42,66 @@ pub(super) struct Found {
 
 #[derive(Debug)]
 struct Entry {
+    due: DateTime<Utc>,
     at: DateTime<Utc>,
     job: Arc<Job>,
 }
 
 impl Queue {
-    /// All jobs of a plan, each at its first instant later than `after`.
-    pub(super) fn fill(plan: &Plan, after: DateTime<Utc>) -> Self {
-        let mut queue = Self::default();
-        for job in plan.jobs() {
-            queue.push(job.clone(), after);
-        }
-        queue
+    /// These jobs, each at its first trigger that is due later than `after`.
+    pub(super) fn fill(jobs: impl IntoIterator<Item = Arc<Job>>, after: DateTime<Utc>) -> Self {
+        let entries = jobs.into_iter().filter_map(|job| Entry::first_due_after(job, after).map(Reverse));
+        Self { heap: entries.collect() }
     }
 
     /// When to look again; `None` if nothing will ever be due.
     pub(super) fn next(&self) -> Option<DateTime<Utc>> {
-        self.heap.peek().map(|Reverse(entry)| entry.at)
+        self.heap.peek().map(|Reverse(entry)| entry.due)
     }
 
-    /// How many jobs have an instant to come.
+    /// How many jobs have a trigger to come.
     pub(super) fn len(&self) -> usize {
         self.heap.len()
     }
 
-    /// Takes out everything up to `now`. Bounded, however long ago the last look was: what was
-    /// passed over is not iterated.
+    /// Takes out everything that is due by `now`. Bounded, however long ago the last look was: of a job
+    /// that was passed over only the newest trigger is due, and only if it is young enough, so that
+    /// nothing comes in a burst.
     pub(super) fn take_due(&mut self, now: DateTime<Utc>) -> Found {
         let mut found = Found::default();
         while let Some(Reverse(entry)) = self.heap.peek()
-            && entry.at <= now
+            && entry.due <= now
         {
-            let Some(Reverse(Entry { at, job })) = self.heap.pop() else { break };
-            if now - at > PASSED_OVER {
-                self.push(job.clone(), now - PASSED_OVER);
-                found.passed_over.push(job);
-            } else {
-                self.push(job.clone(), at);
-                found.due.push(Due { job, at });
+            let Some(Reverse(Entry { due, at, job })) = self.heap.pop() else { break };
+            let mut newest = Some(at);
+            let mut next = Entry::first_due_after(job.clone(), due);
+            if now - due > PASSED_OVER {
+                newest = None;
+                next = Entry::first_due_after(job.clone(), now - PASSED_OVER);
+                while let Some(entry) = next.take_if(|entry| entry.due <= now) {
+                    newest = Some(entry.at);
+                    next = Entry::first_due_after(job.clone(), entry.due);
+                }
+                found.passed_over.push(job.clone());
             }
+            found.due.extend(newest.map(|at| Due { job, at }));
+            self.heap.extend(next.map(Reverse));
         }
         found
     }
+}
 
-    fn push(&mut self, job: Arc<Job>, after: DateTime<Utc>) {
-        if let Some(at) = job.schedule.next_after(after) {
-            self.heap.push(Reverse(Entry { at, job }));
-        }
+impl Entry {
+    fn first_due_after(job: Arc<Job>, after: DateTime<Utc>) -> Option<Self> {
+        let delay = start_delay(&job);
+        let at = job.schedule.next_after(after - delay)?;
+        Some(Self { due: at + delay, at, job })
     }
+}
+
+/// How long after its instant a trigger of this job is due.
+pub(super) fn start_delay(job: &Job) -> TimeDelta {
+    TimeDelta::from_std(job.start_delay).unwrap_or(TimeDelta::zero())
 }
 
 impl PartialEq for Entry {
@@ -101,6 +120,6 @@ impl PartialOrd for Entry {
 
 impl Ord for Entry {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.at.cmp(&other.at).then_with(|| self.job.name.cmp(&other.job.name))
+        self.due.cmp(&other.due).then_with(|| self.job.name.cmp(&other.job.name))
     }
 }

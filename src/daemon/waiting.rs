@@ -1,10 +1,11 @@
 //! Runs that wait for a host: because their lock was held, they were given back, or they are to be
 //! caught up or run again.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Shared;
 use crate::clock::BootInstant;
@@ -34,6 +35,33 @@ enum Attempted {
     Unknown(Box<Attempt>, StoreError),
 }
 
+/// A place in the line for room: triggers that came later must not have it for ever.
+#[derive(Default)]
+struct Line {
+    place: Option<Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>>,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Line {
+    fn join(&mut self, room: Arc<Semaphore>) {
+        self.place.get_or_insert_with(|| Box::pin(async { room.acquire_owned().await.ok() }));
+    }
+
+    /// Waits for the permit; for ever, if nobody stands in line.
+    ///
+    /// # Cancel safety
+    /// Safe: the place is kept.
+    async fn permit(&mut self) {
+        match &mut self.place {
+            Some(place) => {
+                self.permit = place.await;
+                self.place = None;
+            }
+            None => std::future::pending().await,
+        }
+    }
+}
+
 /// Takes waiting runs until the daemon stops and no attempt is without an answer. What only the
 /// tables can say is not waited for longer than a lock would live.
 ///
@@ -41,6 +69,7 @@ enum Attempted {
 /// Not to be dropped while the daemon goes on: a run may have been taken.
 pub(super) async fn take_on(shared: Arc<Shared>) {
     let mut unanswered: Vec<Attempt> = Vec::new();
+    let mut line = Line::default();
     let mut stop = shared.stop.subscribe();
     loop {
         let asked = *stop.borrow_and_update();
@@ -50,11 +79,12 @@ pub(super) async fn take_on(shared: Arc<Shared>) {
         if asked >= Stop::Terminate || asked != Stop::No && unanswered.is_empty() {
             return;
         }
-        match look(&shared, &mut unanswered).await {
+        match look(&shared, &mut unanswered, &mut line).await {
             Ok(()) => shared.health.answered(),
             Err(error) => shared.health.failed(&error),
         }
         tokio::select! {
+            () = line.permit() => {}
             () = tokio::time::sleep(INTERVAL) => {}
             () = shared.look_for_waiting.notified() => {}
             _ = stop.changed() => {}
@@ -64,7 +94,7 @@ pub(super) async fn take_on(shared: Arc<Shared>) {
 
 /// First asks again for what is without an answer, listed or not: once it is this host's, it waits
 /// no more. Then tries whatever waits.
-async fn look(shared: &Arc<Shared>, unanswered: &mut Vec<Attempt>) -> Result<(), StoreError> {
+async fn look(shared: &Arc<Shared>, unanswered: &mut Vec<Attempt>, line: &mut Line) -> Result<(), StoreError> {
     let mut outcome = Ok(());
     for attempt in std::mem::take(unanswered) {
         match attempt.make(shared).await {
@@ -80,13 +110,18 @@ async fn look(shared: &Arc<Shared>, unanswered: &mut Vec<Attempt>) -> Result<(),
     if shared.is_stopping() || !shared.runner.exhaustion.remaining().is_zero() {
         return Ok(());
     }
-    try_all(shared, unanswered, shared.store.waiting().await?).await
+    let waiting = shared.store.waiting(&shared.site.host).await?;
+    let outcome = try_all(shared, unanswered, line, waiting).await;
+    // A permit that nothing could use is for others.
+    line.permit = None;
+    outcome
 }
 
 /// An error of one run is no reason to leave the others, but a second one speaks of the database.
 async fn try_all(
     shared: &Arc<Shared>,
     unanswered: &mut Vec<Attempt>,
+    line: &mut Line,
     all_waiting: Vec<WaitingRun>,
 ) -> Result<(), StoreError> {
     let mut outcome = Ok(());
@@ -94,7 +129,7 @@ async fn try_all(
         if shared.is_stopping() {
             break;
         }
-        let Some(attempt) = new_attempt(shared, waiting) else { continue };
+        let Some(attempt) = new_attempt(shared, line, waiting) else { continue };
         let (unknown, error) = match attempt.make(shared).await {
             Attempted::Over(Ok(()) | Err(StoreError::Busy { .. })) => continue,
             Attempted::Over(Err(error)) => (None, error),
@@ -110,17 +145,18 @@ async fn try_all(
     outcome
 }
 
-/// An attempt, if this host knows the job and has room, and the run's time is not over.
-fn new_attempt(shared: &Shared, waiting: WaitingRun) -> Option<Attempt> {
+/// An attempt, if this host may run the job and has room, and the run's time is not over.
+fn new_attempt(shared: &Shared, line: &mut Line, waiting: WaitingRun) -> Option<Attempt> {
     if waiting.wait_until <= shared.clock.now() {
         // Open, it would hold the next trigger of its job off.
         shared.look_for_lost.notify_one();
         return None;
     }
-    let job = shared.plan().get(&waiting.trigger.job).cloned()?;
-    let Ok(permit) = shared.room.clone().try_acquire_owned() else {
-        // Another host may have room, or this one later.
+    let job = shared.plan().get(&waiting.trigger.job).filter(|job| shared.site.may_run(job)).cloned()?;
+    let Some(permit) = line.permit.take().or_else(|| shared.room.clone().try_acquire_owned().ok()) else {
+        // Another host may have room, or this one when it is our turn.
         shared.crowd.is_full(shared.options.max_running_jobs);
+        line.join(shared.room.clone());
         return None;
     };
     let claimant = shared.claimant(&job);
@@ -142,6 +178,7 @@ impl Attempt {
     }
 
     fn run(self, shared: &Arc<Shared>, grant: Grant) {
+        let followers = shared.plan().followers(&self.job, &shared.site);
         let assignment = Arc::new(Assignment {
             run: self.waiting.run,
             job: self.job,
@@ -150,6 +187,7 @@ impl Attempt {
             kind: self.waiting.kind,
             owner: self.claimant.owner,
             resource: self.claimant.resource,
+            followers,
         });
         let permit = self.permit;
         let shared = shared.clone();

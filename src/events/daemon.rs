@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use super::{event, human, ms};
+use crate::job::JobName;
 
 /// A number with its noun.
 fn counted(number: usize, noun: &str) -> String {
@@ -43,9 +44,21 @@ pub fn schedule_problem(problem: &str) {
     event!(error, "schedule.problem", { problem, }, "{problem}");
 }
 
-/// Hosts read different schedules.
-pub fn schedule_disagreement(hosts: &str) {
-    event!(warn, "schedule.disagreement", { hosts, }, "hosts have different schedules: {hosts}");
+/// Hosts have different versions of a job, or some have none.
+pub fn schedule_disagreement(job: &str, hosts: &str) {
+    event!(warn, "schedule.disagreement", { job, hosts, }, "hosts disagree about {job}: {hosts}");
+}
+
+/// No live host may run a job.
+pub fn job_stranded(job: &JobName, asks: &str) {
+    event!(warn, "job.stranded", {
+        job = job.as_str(), asks,
+    }, "no live host may run {job}: it asks for {asks}");
+}
+
+/// Some host may run a job again.
+pub fn job_placed(job: &JobName) {
+    event!(info, "job.placed", { job = job.as_str(), }, "a host is there again that may run {job}");
 }
 
 /// Two daemons have one host name.

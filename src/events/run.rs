@@ -75,8 +75,8 @@ pub fn run_claimed_elsewhere(trigger: &Trigger, other: RunId, by: Option<&str>) 
 }
 
 /// The process is there.
-pub fn run_started(label: RunLabel<'_>, late: Duration, kind: &str) {
-    run_event!(info, "run.started", label, { late_ms = ms(late), trigger = kind, }, "{} started", label.trigger.job);
+pub fn run_started(label: RunLabel<'_>, late: Option<Duration>, kind: &str) {
+    run_event!(info, "run.started", label, { late_ms = late.map(ms), trigger = kind, }, "{} started", label.trigger.job);
 }
 
 /// One line of output. `text` holds no control characters.
@@ -186,4 +186,26 @@ pub fn triggers_missed(
     event!(warn, "run.missed", {
         job = job.as_str(), from = at(from), to = at(to), count, reason = reason.as_str(),
     }, "{job} missed {count} triggers from {} to {}: {reason}", at(from), at(to));
+}
+
+/// Triggers that a pause or a blackout took: as somebody wanted.
+pub fn triggers_left_out(
+    job: &crate::job::JobName,
+    from: DateTime<Utc>,
+    to: DateTime<Utc>,
+    count: u64,
+    reason: MissedReason,
+) {
+    event!(info, "run.left_out", {
+        job = job.as_str(), from = at(from), to = at(to), count, reason = reason.as_str(),
+    }, "{job} left out {count} triggers from {} to {}: {reason}", at(from), at(to));
+}
+
+/// The success of one job has made another one due.
+pub fn run_followed(label: RunLabel<'_>, follower: &crate::job::JobName, run: RunId) {
+    run_event!(
+        info, "run.followed", label,
+        { follower = follower.as_str(), next = %run, },
+        "{follower} follows {}", label.trigger
+    );
 }

@@ -1,7 +1,10 @@
+use std::collections::BTreeSet;
 use std::fmt;
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
+
+use super::Label;
 
 /// The name of a host: 1 to 64 characters, no `/`, `@`, white space or control characters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -92,6 +95,8 @@ pub struct HostRow {
     pub name: HostName,
     /// Its version of cronlatch.
     pub version: String,
+    /// What it can do, as far as this version takes the words.
+    pub labels: BTreeSet<Label>,
     /// What its schedule hashes to: hosts that differ here read different files.
     pub schedule_digest: String,
     /// Its wall clock less the database's, in milliseconds; `None` before its first sample.

@@ -48,6 +48,18 @@ pub struct Job {
     pub catch_up_max_age: Duration,
 }
 
+impl Job {
+    /// When it runs, in words: `at 02:15, Europe/Berlin`, or `after extract and load`.
+    pub fn ticks_in_words(&self) -> String {
+        let names: Vec<&str> = self.after.iter().map(JobName::as_str).collect();
+        match names.as_slice() {
+            [] => self.schedule.words(),
+            [one] => format!("after {one}"),
+            [first @ .., last] => format!("after {} and {last}", first.join(", ")),
+        }
+    }
+}
+
 /// What a job runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {

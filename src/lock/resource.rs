@@ -1,5 +1,7 @@
 use std::fmt;
 
+use crate::fleet::HostName;
+
 /// The name of what is locked: 1 to 255 characters, not blank, no control characters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Resource(String);
@@ -22,6 +24,9 @@ impl Resource {
     /// The longest name, in characters.
     pub const MAX_CHARS: usize = 255;
 
+    /// The longest name, in characters, to which every host adds its own.
+    pub const MAX_CHARS_OF_EVERY_HOST: usize = Self::MAX_CHARS - 1 - HostName::MAX_CHARS;
+
     /// Checks a name.
     ///
     /// # Errors
@@ -39,6 +44,15 @@ impl Resource {
             return Err(InvalidResource::Control(at + 1));
         }
         Ok(Self(name))
+    }
+
+    /// The resource of a job that runs on every host: each host has its own.
+    ///
+    /// # Panics
+    /// When the name has more than [`Self::MAX_CHARS_OF_EVERY_HOST`] characters, which whoever reads
+    /// such a job refuses.
+    pub fn on_host(&self, host: &HostName) -> Self {
+        Self::new(format!("{self}@{host}")).expect("the name leaves room for a host's")
     }
 
     /// The name.

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::supervise::{Assignment, Runner, Stop, Supervised};
 use crate::clock::BootInstant;
 use crate::events::{self, RunLabel};
-use crate::store::{Ending, Finished, LockAtEnd, RunKey, StoreError};
-use crate::trigger::RunState;
+use crate::store::{Ending, Finished, Follower, LockAtEnd, RunKey, StoreError};
+use crate::trigger::{RunId, RunState};
 
 /// The pauses between attempts.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -22,7 +22,7 @@ const REFUSED_FOR: Duration = Duration::from_secs(600);
 /// What is written of a run when this host is done with it.
 #[derive(Clone, Copy)]
 enum Write<'a> {
-    Finish(&'a Ending),
+    Finish(&'a Ending, &'a [Follower]),
     GiveBack(&'a str),
 }
 
@@ -51,9 +51,19 @@ impl Runner {
         Supervised::GivenBack
     }
 
-    /// Writes a run's end and frees its lock; says what was found of both.
-    pub(super) async fn record_end(&self, label: RunLabel<'_>, key: &RunKey, ending: &Ending, held_since: BootInstant) {
-        match self.persist(key, Write::Finish(ending)).await {
+    /// Writes a run's end, frees its lock and makes what follows it wait; says what was found.
+    pub(super) async fn record_end(
+        &self,
+        assignment: &Assignment,
+        key: &RunKey,
+        ending: &Ending,
+        held_since: BootInstant,
+    ) {
+        let label = assignment.label(Some(key.token));
+        // Named now, for ids sort by time; once, for the end may be written twice.
+        let named = assignment.followers.iter().map(|follower| Follower { run: RunId::generate(), ..follower.clone() });
+        let followers: Vec<_> = named.collect();
+        match self.persist(key, Write::Finish(ending, &followers)).await {
             Ok(written) => say_recorded(label, ending, &written, BootInstant::now().since(held_since)),
             Err(error) => events::run_unrecorded(label, &error),
         }
@@ -82,7 +92,7 @@ impl Runner {
 
     async fn write(&self, key: &RunKey, write: Write<'_>) -> Result<Option<Finished>, StoreError> {
         match write {
-            Write::Finish(ending) => self.store.finish(key, ending).await.map(Some),
+            Write::Finish(ending, followers) => self.store.finish(key, ending, followers).await.map(Some),
             Write::GiveBack(reason) => self.store.give_back(key, reason).await.map(|_| None),
         }
     }
@@ -116,7 +126,10 @@ impl Tries {
 }
 
 fn say_recorded(label: RunLabel<'_>, ending: &Ending, written: &Written, held: Duration) {
-    let Some(Finished { recorded, lock }) = written.finished else { return };
+    let Some(Finished { recorded, lock, followed }) = &written.finished else { return };
+    for (follower, run) in followed {
+        events::run_followed(label, follower, *run);
+    }
     if !recorded {
         events::run_second_result(label);
     }

@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use tokio::sync::watch;
@@ -15,7 +16,7 @@ use crate::job::Job;
 use crate::lease::{Deadline, KeeperHandle, Lease};
 use crate::lock::{FencingToken, Owner, Resource};
 use crate::shim::{SpawnError, SpawnRequest, Spawner, User};
-use crate::store::{Ending, Grant, RunKey, SharedStore};
+use crate::store::{Ending, Follower, Grant, RunKey, SharedStore};
 use crate::trigger::{RunId, RunState, Trigger, TriggerKind};
 
 /// Why a claim is given back whose lease is too short for a start.
@@ -71,6 +72,8 @@ pub struct Assignment {
     pub owner: Owner,
     /// Its lock.
     pub resource: Resource,
+    /// What is due after its success.
+    pub followers: Vec<Follower>,
 }
 
 /// What all runs of a daemon share.
@@ -97,6 +100,13 @@ pub struct Runner {
 }
 
 impl Assignment {
+    /// How late a run of the schedule starts. A job that starts later than its instant is not late by
+    /// that, and what follows another run has no time of its own.
+    fn lateness(&self, started_at: DateTime<Utc>) -> Option<Duration> {
+        let since = (started_at - self.trigger.scheduled_at).to_std().unwrap_or_default();
+        (self.kind != TriggerKind::After).then(|| since.saturating_sub(self.job.start_delay))
+    }
+
     pub(super) fn label(&self, token: Option<FencingToken>) -> RunLabel<'_> {
         RunLabel { trigger: &self.trigger, run: self.run, attempt: self.attempt, lock: &self.resource, token }
     }
@@ -138,7 +148,7 @@ impl Runner {
         match self.spawner.spawn(request, self.start_given_up(deadline)).await {
             Ok(mut child) => {
                 self.exhaustion.started();
-                let late = (started_at - assignment.trigger.scheduled_at).to_std().unwrap_or_default();
+                let late = assignment.lateness(started_at);
                 events::run_started(assignment.label(Some(token)), late, assignment.kind.as_str());
                 let pump = child.take_output().map(|output| Pump::start(output, assignment, token));
                 let running = Running::new(self, assignment, &key, child, held.lease.watch());
@@ -188,7 +198,7 @@ impl Runner {
         held.lease.stop().await;
         let label = held.assignment.label(Some(held.key.token));
         announce(label, self.host.as_str(), ending, duration);
-        self.record_end(label, held.key, ending, held.held_since).await;
+        self.record_end(held.assignment, held.key, ending, held.held_since).await;
         Supervised::Ended
     }
 }

@@ -104,7 +104,8 @@ pub enum Taken {
     Granted(Grant),
     /// Its lock is still held; it goes on waiting.
     Held(Holder),
-    /// The database's clock is not believed, or the job is paused; it goes on waiting.
+    /// The database's clock is not believed, the job is paused, an older late run of it waits, or its
+    /// time has not come; it goes on waiting.
     NotNow,
     /// It doesn't wait any more.
     Gone,

@@ -1,7 +1,10 @@
 //! How runs end: by their host, by recovery, by their time being over.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 
+use crate::job::JobName;
 use crate::lock::{FencingToken, Owner, Resource};
 use crate::trigger::{RunId, RunState, Trigger};
 
@@ -37,13 +40,33 @@ pub struct Ending {
     pub output_tail: Option<String>,
 }
 
+/// A job that is due once others have succeeded, seen from one of those.
+#[derive(Clone, Debug)]
+pub struct Follower {
+    /// The name of its run, if this success makes one.
+    pub run: RunId,
+    /// Which job.
+    pub job: JobName,
+    /// All jobs that must have succeeded, for the same instant and target; the one that ends now
+    /// is one of them.
+    pub upstreams: Vec<JobName>,
+    /// What it locks.
+    pub resource: Resource,
+    /// How long it may wait for a host.
+    pub start_deadline: Duration,
+    /// How often it may be run again after a crash.
+    pub reruns_left: u32,
+}
+
 /// The answer to the end of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
     /// Whether the row took the ending: not if another result was recorded before.
     pub recorded: bool,
     /// What became of the lock.
     pub lock: LockAtEnd,
+    /// The followers that wait since this success, with their runs.
+    pub followed: Vec<(JobName, RunId)>,
 }
 
 /// What was found of a run's lock when it ended.
@@ -100,4 +123,22 @@ pub struct Recovered {
     pub lost: Vec<LostRun>,
     /// Waiting runs that are over.
     pub overdue: Vec<OverdueRun>,
+}
+
+/// Followers as SQL reads them; `None` where this ending has none.
+pub(super) fn followers_json(ending: &Ending, followers: &[Follower]) -> Option<String> {
+    if ending.state != RunState::Succeeded || followers.is_empty() {
+        return None;
+    }
+    let as_json = |follower: &Follower| {
+        serde_json::json!({
+            "run": follower.run.to_string(),
+            "job": follower.job.as_str(),
+            "upstreams": follower.upstreams.iter().map(JobName::as_str).collect::<Vec<_>>(),
+            "resource": follower.resource.as_str(),
+            "start_deadline_ms": i64::try_from(follower.start_deadline.as_millis()).unwrap_or(i64::MAX),
+            "reruns_left": i32::try_from(follower.reruns_left).unwrap_or(i32::MAX),
+        })
+    };
+    Some(serde_json::Value::Array(followers.iter().map(as_json).collect()).to_string())
 }

@@ -1,13 +1,13 @@
-//! The port for hosts and for what they know of the jobs.
+//! The port for hosts.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
 
 use super::StoreError;
 use crate::clock::Sample;
-use crate::fleet::{HostName, HostRow, InstanceId};
-use crate::job::JobName;
+use crate::fleet::{HostName, HostRow, InstanceId, Label};
 
 /// What a daemon says of itself at each beat.
 #[derive(Clone, Debug)]
@@ -39,15 +39,6 @@ pub struct Fleet {
     pub sample: Sample,
 }
 
-/// A job as a host's file has it.
-#[derive(Clone, Debug)]
-pub struct JobSeen {
-    /// Its name.
-    pub job: JobName,
-    /// What its definition hashes to.
-    pub digest: String,
-}
-
 /// The live daemons. Nothing safe rests on these rows: they only order the claims and inform people.
 #[async_trait]
 pub trait Hosts: Send + Sync {
@@ -77,14 +68,11 @@ pub trait Hosts: Send + Sync {
     /// # Cancel safety
     /// Safe: it only reads.
     async fn hosts(&self) -> Result<Vec<HostRow>, StoreError>;
+}
 
-    /// Makes jobs known. One that is new or edited doesn't catch up on what lay before: its
-    /// watermark moves to the database's now.
-    ///
-    /// # Errors
-    /// [`StoreError`]; registering again does no harm.
-    ///
-    /// # Cancel safety
-    /// Dropped, it may have been done.
-    async fn register(&self, instance: InstanceId, jobs: &[JobSeen]) -> Result<(), StoreError>;
+/// The labels of a column. Words of another version that this one refuses are left out: no job of
+/// this host can ask for them.
+pub(super) fn labels(json: &str) -> BTreeSet<Label> {
+    let words: Vec<String> = serde_json::from_str(json).unwrap_or_default();
+    words.into_iter().filter_map(|word| Label::new(word).ok()).collect()
 }

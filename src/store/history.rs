@@ -1,84 +1,12 @@
-//! What is known of the past, what is missing in it, and how long it is kept.
+//! What is known of the past, and how long it is kept.
 
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
 use crate::job::JobName;
-use crate::lock::{FencingToken, Resource};
-use crate::trigger::{MissedReason, Origin, RunId, RunState, Target, TriggerKind};
-
-/// Which job's progress is asked for.
-#[derive(Clone, Debug)]
-pub struct ProgressQuery {
-    /// Which job.
-    pub job: JobName,
-    /// How far back each trigger's row is looked up.
-    pub since: DateTime<Utc>,
-}
-
-/// Which of a job's triggers have a row, past a watermark.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JobProgress {
-    /// Which job.
-    pub job: JobName,
-    /// The watermark: what was accounted for by rows or ranges when somebody last looked.
-    pub caught_up_through: DateTime<Utc>,
-    /// Everything up to here is accounted for: the watermark, or later where the history is pruned.
-    pub settled_through: DateTime<Utc>,
-    /// The newest scheduled instant with a row that is not later than `since`.
-    pub newest_before: Option<DateTime<Utc>>,
-    /// Scheduled instants later than both `since` and the watermark which have a row, in order.
-    pub with_row: Vec<DateTime<Utc>>,
-}
-
-/// What to do about a job's triggers that nobody took.
-#[derive(Clone, Debug)]
-pub struct CatchUpPlan {
-    /// Which job.
-    pub job: JobName,
-    /// The watermark that the plan was made from; another host may have moved it since.
-    pub from: DateTime<Utc>,
-    /// The watermark afterwards.
-    pub through: DateTime<Utc>,
-    /// How many rows the plan saw between `rows_since` and `through`; with another number now, some
-    /// trigger was claimed meanwhile, and nothing is done.
-    pub rows_seen: u64,
-    /// From where on it saw them, exclusive.
-    pub rows_since: DateTime<Utc>,
-    /// What is recorded as missed.
-    pub missed: Vec<MissedRange>,
-    /// What is to be run late: it waits for any eligible host.
-    pub late: Option<LateRun>,
-}
-
-/// Triggers that are over without a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MissedRange {
-    /// The first.
-    pub from: DateTime<Utc>,
-    /// The last.
-    pub to: DateTime<Utc>,
-    /// How many.
-    pub count: u64,
-    /// Why.
-    pub reason: MissedReason,
-}
-
-/// A trigger that is to be run late.
-#[derive(Clone, Debug)]
-pub struct LateRun {
-    /// The run's name.
-    pub run: RunId,
-    /// The trigger's instant.
-    pub scheduled_at: DateTime<Utc>,
-    /// What it locks.
-    pub resource: Resource,
-    /// How long it may wait for a host.
-    pub start_deadline: Duration,
-    /// How often it may be run again after a crash.
-    pub reruns_left: u32,
-}
+use crate::lock::FencingToken;
+use crate::trigger::{Origin, RangeKind, RunId, RunState, Target, TriggerKind};
 
 /// Which rows of the history to list.
 #[derive(Clone, Debug)]
@@ -100,6 +28,10 @@ pub struct RunFilter {
 pub struct MissedRow {
     /// Of which job; text, for it may be of a job that no file holds any more.
     pub job: String,
+    /// For whom.
+    pub target: Target,
+    /// What took them.
+    pub kind: RangeKind,
     /// The first.
     pub from: DateTime<Utc>,
     /// The last.
@@ -168,6 +100,8 @@ pub struct RunRow {
     pub finished_at: Option<DateTime<Utc>>,
     /// Until when it may wait.
     pub wait_until: Option<DateTime<Utc>>,
+    /// Before when nobody takes it; when it was taken, if late runs after it keep their distance.
+    pub not_before: Option<DateTime<Utc>>,
     /// The exit code.
     pub exit_code: Option<i32>,
     /// The signal that ended it.

@@ -1,6 +1,6 @@
 //! Floor 3: the shared tables, and the only user of `sqlx`.
 //!
-//! A narrow port, one trait per subject ([`Locks`], [`Runs`], [`Hosts`], [`Schema`]), and two
+//! A narrow port, one trait per subject ([`Locks`], [`Runs`], [`Jobs`], [`Hosts`], [`Schema`]), and two
 //! adapters with the same behaviour: PostgreSQL for several hosts, SQLite for several daemons on
 //! one machine. One conformance suite (`tests/store.rs`) runs every case against both.
 //!
@@ -10,12 +10,14 @@
 //! Instants in answers are the database's, except `valid_until`, which is this host's and never
 //! later than the row's expiry.
 
+mod catch_up;
 mod claims;
 mod connections;
 mod endings;
 mod error;
 mod fleet;
 mod history;
+mod jobs;
 mod locks;
 mod open;
 mod postgres;
@@ -25,22 +27,24 @@ mod sqlite;
 
 use std::sync::Arc;
 
+pub use catch_up::{CatchUpPlan, JobProgress, LateRun, Pause, ProgressQuery, TriggerRange};
 pub use claims::{Became, Claim, Claimant, Claimed, Taken, WaitingRun};
-pub use endings::{Ending, Finished, LockAtEnd, LostRun, OverdueRun, Recovered, RunKey};
+pub use endings::{Ending, Finished, Follower, LockAtEnd, LostRun, OverdueRun, Recovered, RunKey};
 pub use error::{SchemaError, StoreError};
-pub use fleet::{Fleet, HostBeat, Hosts, JobSeen};
-pub use history::{
-    CatchUpPlan, JobProgress, LateRun, MissedRange, MissedRow, ProgressQuery, Pruned, Retention, RunFilter, RunRow,
-};
+pub use fleet::{Fleet, HostBeat, Hosts};
+pub use history::{MissedRow, Pruned, Retention, RunFilter, RunRow};
+pub use jobs::{Disagreement, JobSeen, Jobs, Paused, Pausing, Resumed};
 pub use locks::{Acquire, Acquired, Grant, Holder, LockRow, Locks, Loss, PreviousOwner, Released, Renewal, Renewed};
 pub use open::{Location, OpenOptions, open};
 pub use runs::Runs;
 pub use schema::{Migrated, SCHEMA_VERSION, Schema};
 
-/// Everything that the shared tables can do.
-pub trait Store: Locks + Runs + Hosts + Schema + std::fmt::Debug {}
+pub use crate::trigger::RangeKind;
 
-impl<T: Locks + Runs + Hosts + Schema + std::fmt::Debug> Store for T {}
+/// Everything that the shared tables can do.
+pub trait Store: Locks + Runs + Jobs + Hosts + Schema + std::fmt::Debug {}
+
+impl<T: Locks + Runs + Jobs + Hosts + Schema + std::fmt::Debug> Store for T {}
 
 /// A store that tasks share.
 pub type SharedStore = Arc<dyn Store>;

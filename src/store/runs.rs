@@ -5,15 +5,18 @@ use chrono::{DateTime, Utc};
 
 use super::StoreError;
 use super::claims::{Claim, Claimant, Claimed, Taken, WaitingRun};
-use super::endings::{Ending, Finished, Recovered, RunKey};
-use super::history::{CatchUpPlan, JobProgress, MissedRow, ProgressQuery, Pruned, Retention, RunFilter, RunRow};
+use super::endings::{Ending, Finished, Follower, Recovered, RunKey};
+use super::history::{MissedRow, Pruned, Retention, RunFilter, RunRow};
 use crate::clock::Expected;
+use crate::fleet::HostName;
 use crate::trigger::{RunId, Trigger};
 
 /// Runs in the shared tables.
 ///
 /// Every writing call matches the run by its key, so that a host that was overtaken writes nothing
-/// over its successor's row. Lock order everywhere: run row, then lock row.
+/// over its successor's row. Lock order everywhere: run row, then lock row. Whoever claims, takes, pauses
+/// or catches up has the job's own lock before both; an end has its run's row before its followers'
+/// locks, and nobody who has one of those waits for a row of another job's run.
 #[async_trait]
 pub trait Runs: Send + Sync {
     /// Claims a trigger and its lock, in one transaction and, on PostgreSQL, one round trip.
@@ -48,12 +51,17 @@ pub trait Runs: Send + Sync {
     /// the rerun wait, as recovery does. A late result is taken from
     /// state lost, too. The same ending sent again answers as the first time, but for the lock.
     ///
+    /// A success makes each follower wait, in the same transaction, if all of its upstreams have
+    /// succeeded for the same instant and target, and none of their successes has made it wait before.
+    /// Of a follower that is paused it is recorded as missed; while another run of it waits for the same
+    /// target because of a success, as skipped.
+    ///
     /// # Errors
     /// [`StoreError`]; finishing again does no harm.
     ///
     /// # Cancel safety
     /// Dropped, it may have been done.
-    async fn finish(&self, key: &RunKey, ending: &Ending) -> Result<Finished, StoreError>;
+    async fn finish(&self, key: &RunKey, ending: &Ending, followers: &[Follower]) -> Result<Finished, StoreError>;
 
     /// Gives a claimed run back that was never started: it waits for any eligible host, within its
     /// `start_deadline`, and its lock is free. `Ok(false)`: it is not the caller's any more.
@@ -65,16 +73,19 @@ pub trait Runs: Send + Sync {
     /// Dropped, it may have been done.
     async fn give_back(&self, key: &RunKey, reason: &str) -> Result<bool, StoreError>;
 
-    /// Runs that wait for a host, oldest first, at most 1,000.
+    /// Runs that wait for any host, or for this one, and may be taken by now; oldest first, at most
+    /// 1,000. Of the late runs of one job and target only the oldest may.
     ///
     /// # Errors
     /// [`StoreError`].
     ///
     /// # Cancel safety
     /// Safe: it only reads.
-    async fn waiting(&self) -> Result<Vec<WaitingRun>, StoreError>;
+    async fn waiting(&self, host: &HostName) -> Result<Vec<WaitingRun>, StoreError>;
 
-    /// Tries to take a waiting run with its lock.
+    /// Tries to take a waiting run with its lock. Late runs of one job and target are taken oldest
+    /// first; by how much one is later than it might have been, those of its plan that have a time to
+    /// wait for are moved.
     ///
     /// # Errors
     /// [`StoreError`]; after [`StoreError::is_unknown`] ask again with the same claimant.
@@ -94,26 +105,6 @@ pub trait Runs: Send + Sync {
     /// Dropped, it may have been done; what was recovered is then only in the tables.
     async fn recover(&self, expected_now: Option<Expected>) -> Result<Recovered, StoreError>;
 
-    /// What is accounted for, of each of these jobs that is registered.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    ///
-    /// # Cancel safety
-    /// Safe: it only reads.
-    async fn progress(&self, queries: &[ProgressQuery]) -> Result<Vec<JobProgress>, StoreError>;
-
-    /// Carries a catch-up plan out, if the watermark still stands where the plan began and no trigger
-    /// was claimed since. `Ok(false)`: something moved; nothing was written, and the plan is to be
-    /// made anew.
-    ///
-    /// # Errors
-    /// [`StoreError`]; sent again, it answers false.
-    ///
-    /// # Cancel safety
-    /// Dropped, it may have been done.
-    async fn catch_up(&self, plan: &CatchUpPlan) -> Result<bool, StoreError>;
-
     /// Takes one bounded step of pruning: at most 1,000 runs by age, the same for each of the next
     /// 50 jobs by count, and locks and ranges that are as old. What was pruned can't be claimed any
     /// more, and no token falls.
@@ -125,8 +116,9 @@ pub trait Runs: Send + Sync {
     /// Dropped, it may have been done.
     async fn prune(&self, retention: &Retention) -> Result<Pruned, StoreError>;
 
-    /// Triggers that were missed without a row each, newest first, by job and `since` of the filter,
-    /// at most its `limit`.
+    /// Triggers that are over without a row each, newest first, by job, state and `since` of the
+    /// filter, at most its `limit`. In state missed are those that nobody could run, not what a pause
+    /// or a blackout took; in no other state is any.
     ///
     /// # Errors
     /// [`StoreError`].

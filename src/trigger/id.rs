@@ -3,6 +3,7 @@ use std::fmt;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
+use crate::fleet::HostName;
 use crate::job::JobName;
 
 /// The name of one run, made by the host that claims it: a UUIDv7, so that names sort by time and
@@ -41,6 +42,11 @@ impl Target {
     /// The whole fleet; one host of it runs.
     pub fn fleet() -> Self {
         Self::default()
+    }
+
+    /// One host.
+    pub fn of_host(host: &HostName) -> Self {
+        Self(host.as_str().to_owned())
     }
 
     /// Wraps what a table holds: empty, or a host's name.

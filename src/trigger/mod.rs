@@ -13,6 +13,8 @@
 //!     |   \-----------------------/            v
 //!     \--> skipped (waited too long)        waiting (attempt + 1)
 //!  (none) -- lock held, `skip` --> skipped     (none) -- nobody could --> missed
+//!  (none) -- all of `after` succeeded, or it is to run late --> waiting
+//!  waiting -- its job is paused, or nobody took it in time --> missed
 //! ```
 
 mod id;
@@ -21,4 +23,4 @@ mod state;
 
 pub use id::{Origin, RunId, Target, Trigger};
 pub use rank::{claim_delay, rank};
-pub use state::{MissedReason, RunState, SkipReason, TriggerKind};
+pub use state::{MissedReason, RangeKind, RunState, SkipReason, TriggerKind};

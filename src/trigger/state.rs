@@ -102,5 +102,27 @@ column_words! {
         TooOld = "too_old",
         /// The job doesn't catch up.
         NoCatchUp = "no_catch_up",
+        /// The job was paused.
+        Paused = "paused",
+        /// The job was edited before it was accounted for.
+        Edited = "edited",
+        /// A blackout of the job's schedule took it.
+        Blackout = "blackout",
+        /// The job catches up on so many at most, and later ones came.
+        TooMany = "too_many",
+        /// No live host may run the job.
+        NoHost = "no_host",
+    }
+}
+
+column_words! {
+    /// What took triggers that are over without a row each.
+    RangeKind {
+        /// Nobody could run them.
+        Missed = "missed",
+        /// Somebody had paused the job.
+        Paused = "paused",
+        /// A blackout of the job's schedule.
+        Blackout = "blackout",
     }
 }

@@ -6,8 +6,8 @@ use rustix::process::Signal;
 use crate::accounting::wait_until_accounted;
 use crate::jobs::short;
 use crate::support::fleet::Fleet;
-use crate::support::schedule::Schedule;
-use crate::support::tables::Database;
+use crate::support::schedule::{EVERY_SECOND, Schedule};
+use crate::support::tables::{Database, instant};
 use crate::support::wait::{PATIENCE, eventually};
 
 const HOSTS: [&str; 2] = ["a", "b"];
@@ -39,6 +39,50 @@ fn after_a_crash_of_all_daemons_on_sqlite_the_newest_trigger_runs_late_and_the_o
         fleet[host].kill9();
     }
     come_back(&mut fleet, &database, last);
+}
+
+#[test]
+fn after_a_year_without_a_daemon_a_job_of_every_minute_is_back_at_once() {
+    let mut fleet = Fleet::new();
+    let database = Database::postgres();
+    let all = ["catch_up = \"all\"", "catch_up_max_runs = 3"];
+    let schedule = Schedule::new(&fleet, &database)
+        .job("latest", "* * * * *", &short(&fleet), &["catch_up_max_age = \"1h\""])
+        .job("all", "* * * * *", &short(&fleet), &all)
+        .job("tick", EVERY_SECOND, &short(&fleet), &[]);
+    fleet.start(&["a"], |host| schedule.on(host));
+    fleet.wait_until_up();
+    fleet.drain(PATIENCE);
+    // A year goes by.
+    database.query("DELETE FROM runs");
+    database.query("UPDATE job_progress SET caught_up_through = caught_up_through - interval '365 days'");
+    database.query("DELETE FROM trigger_ranges");
+
+    fleet.launch("a");
+    let started = fleet["a"].wait_for_event("daemon.started", |_| true);
+    let started = instant(&started["timestamp"]).unwrap();
+    for (job, late) in [("latest", 1), ("all", 3)] {
+        let ended =
+            || database.runs_of(job).into_iter().filter(|run| run.trigger == "catch_up" && run.is_final()).count();
+        eventually(format!("the late runs of {job} have ended"), PATIENCE, || ended() == late);
+    }
+    let tick = database.wait_for_run("tick", "runs in time", |run| run.scheduled_at > started && run.is_final());
+    let first = tick.scheduled_at - started;
+    assert!(first <= TimeDelta::seconds(1), "the first run is for {first} after the start");
+    fleet.drain(PATIENCE);
+
+    for (job, late) in [("latest", 1), ("all", 3)] {
+        let runs: Vec<_> = database.runs_of(job).into_iter().filter(|run| run.trigger == "catch_up").collect();
+        assert_eq!(runs.len(), late, "{runs:#?}");
+        let first = &runs[0];
+        let by_id: Vec<_> = runs.iter().map(|run| (run.claimed_at, run.scheduled_at)).collect();
+        assert!(by_id.is_sorted(), "oldest first: {runs:#?}");
+        let ranges = database.missed_ranges(job);
+        let [range] = &ranges[..] else { panic!("one row, not {ranges:#?}") };
+        assert_eq!(range.to, first.scheduled_at - TimeDelta::minutes(1));
+        assert_eq!(range.count, (range.to - range.from).num_minutes() + 1, "{range:#?}");
+        assert!(range.count > 365 * 24 * 60 - 10, "{range:#?}");
+    }
 }
 
 /// Starts jobs with a burst of triggers each half a minute, of which the first is about to come;

@@ -66,7 +66,7 @@ fn is_odd(run: &Run) -> bool {
     run.state != "succeeded" || run.trigger != "schedule"
 }
 
-fn libfaketime() -> PathBuf {
+pub fn libfaketime() -> PathBuf {
     let folders = std::fs::read_dir("/usr/lib").unwrap().filter_map(Result::ok);
     let mut found = folders.map(|entry| entry.path().join("faketime/libfaketime.so.1")).filter(|path| path.exists());
     found.next().expect("libfaketime is installed by tests/run")

@@ -64,6 +64,7 @@ async fn a_free_trigger_is_granted_with_its_lock(db: &TestDb) {
         started_at: None,
         finished_at: None,
         wait_until: None,
+        not_before: None,
         exit_code: None,
         signal: None,
         reason: None,
@@ -97,7 +98,7 @@ async fn the_same_claim_sent_again_after_its_end_is_not_granted(db: &TestDb) {
     let host = Host::new(db, "web-1");
     let claim = host.claim("backup", db.now().await);
     let run = host.run(&claim).await;
-    host.store.finish(&run, &success()).await.unwrap();
+    host.store.finish(&run, &success(), &[]).await.unwrap();
     let answer = host.store.claim(&claim).await.unwrap();
     let Claimed::AlreadyClaimed { run, state, .. } = answer else { panic!("{answer:?}") };
     assert_eq!((run, state), (claim.run, RunState::Succeeded));
@@ -125,7 +126,7 @@ async fn a_claimed_trigger_answers_whose_it_is_for_ever(db: &TestDb) {
     assert_eq!(answer().await, claimed(RunState::Claimed));
     one.store.start(&run, at).await.unwrap();
     assert_eq!(answer().await, claimed(RunState::Running));
-    one.store.finish(&run, &success()).await.unwrap();
+    one.store.finish(&run, &success(), &[]).await.unwrap();
     // The job was short and its lock is free: the trigger is not.
     assert_eq!(answer().await, claimed(RunState::Succeeded));
     assert!(!is_held(&one.store, "job:backup").await);
@@ -150,7 +151,7 @@ async fn another_attempt_origin_target_or_instant_is_another_trigger(db: &TestDb
     ];
     for claim in &claims {
         let run = host.run(claim).await;
-        host.store.finish(&run, &success()).await.unwrap();
+        host.store.finish(&run, &success(), &[]).await.unwrap();
     }
     assert_eq!(db.count("runs", "state = 'succeeded'").await, 6);
 }
@@ -384,7 +385,7 @@ async fn jobs_that_share_a_lock_exclude_one_another(db: &TestDb) {
     let answer = host.store.claim(&claim("restore")).await.unwrap();
     let Claimed::Held { holder: Some(held), .. } = answer else { panic!("{answer:?}") };
     assert_eq!(held.run, Some(first.run));
-    host.store.finish(&run, &success()).await.unwrap();
+    host.store.finish(&run, &success(), &[]).await.unwrap();
     host.run(&claim("prune")).await;
 }
 

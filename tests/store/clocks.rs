@@ -119,7 +119,7 @@ async fn a_clock_that_steps_back_revives_no_finished_run(db: &TestDb) {
     let host = Host::new(db, "web-1");
     db.freeze_clock(noon()).await;
     let finished = host.run(&host.claim("finished", noon())).await;
-    host.store.finish(&finished, &success()).await.unwrap();
+    host.store.finish(&finished, &success(), &[]).await.unwrap();
     let given_back = host.run(&host.claim("given back", noon())).await;
     host.store.give_back(&given_back, "drain").await.unwrap();
     host.run(&host.claim("lost", noon())).await;

@@ -82,7 +82,7 @@ async fn a_claim_draws_from_the_same_tokens_as_an_acquire(db: &TestDb) {
     host.store.release(&resource("job:backup"), &owner("a"), None).await.unwrap();
     let claim = host.claim("backup", db.now().await);
     let run = host.run(&claim).await;
-    host.store.finish(&run, &success()).await.unwrap();
+    host.store.finish(&run, &success(), &[]).await.unwrap();
     let after = acquire(&host.store, "job:backup", "a").await.token;
     assert!(before < run.token && run.token < after);
 }

@@ -10,10 +10,10 @@ use cronlatch::fleet::{HostName, InstanceId};
 use cronlatch::job::JobName;
 use cronlatch::lock::{FencingToken, Owner, PublicOwner, Resource, Ttl};
 use cronlatch::store::{
-    Acquire, Acquired, Claim, Claimant, Claimed, Ending, Grant, Holder, JobSeen, LockRow, Renewal, RunFilter, RunKey,
-    RunRow, SharedStore, Taken,
+    Acquire, Acquired, Claim, Claimant, Claimed, Ending, Follower, Grant, Holder, HostBeat, JobSeen, LockRow, Pausing,
+    Renewal, RunFilter, RunKey, RunRow, SharedStore, Taken,
 };
-use cronlatch::trigger::{RunId, RunState, Trigger, TriggerKind};
+use cronlatch::trigger::{RunId, RunState, Target, Trigger, TriggerKind};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
@@ -198,15 +198,62 @@ impl Host {
 
     /// Reads this host's file: so that the job has a row.
     pub async fn register(&self, name: &str, digest: &str) {
-        let seen = JobSeen { job: job(name), digest: digest.to_owned() };
-        self.store.register(self.instance, &[seen]).await.unwrap();
+        self.store.register(self.instance, &[seen(name, digest)]).await.unwrap();
+    }
+
+    /// Beats: so that it is seen to live, for 30 s.
+    pub async fn beat(&self) {
+        self.store.beat(&beat(self)).await.unwrap();
+    }
+}
+
+/// A job of one host of the fleet, that starts at its instants.
+pub fn seen(name: &str, digest: &str) -> JobSeen {
+    JobSeen {
+        job: job(name),
+        digest: digest.to_owned(),
+        target: Target::fleet(),
+        serves: true,
+        start_delay: Duration::ZERO,
+    }
+}
+
+/// A follower of these jobs, with the lock `job:NAME`.
+pub fn follower(name: &str, upstreams: &[&str]) -> Follower {
+    Follower {
+        run: RunId::generate(),
+        job: job(name),
+        upstreams: upstreams.iter().map(|name| job(name)).collect(),
+        resource: resource(&format!("job:{name}")),
+        start_deadline: 90 * SECOND,
+        reruns_left: 2,
+    }
+}
+
+/// A pause without an end.
+pub fn pausing() -> Pausing {
+    Pausing { by: "anna".to_owned(), reason: "a test".to_owned(), until: None }
+}
+
+/// What a host says of itself.
+pub fn beat(host: &Host) -> HostBeat {
+    HostBeat {
+        instance: host.instance,
+        name: host.name.clone(),
+        version: "0.1.0".to_owned(),
+        labels: vec!["ssd".to_owned(), "rack=7".to_owned()],
+        schedule_digest: "digest".to_owned(),
+        clock_offset_ms: None,
+        draining: false,
+        stale_after: 30 * SECOND,
     }
 }
 
 /// Makes a job known as if long ago: no trigger of these tests lies before.
 pub async fn register_long_ago(db: &TestDb, host: &Host, name: &str, digest: &str) {
     host.register(name, digest).await;
-    db.sql(format!("UPDATE jobs SET caught_up_through = '2001-01-01T00:00:00.000Z' WHERE name = '{name}'")).await;
+    db.sql(format!("UPDATE job_progress SET caught_up_through = '2001-01-01T00:00:00.000Z' WHERE job = '{name}'"))
+        .await;
 }
 
 /// What proves that a claimed run is the claimant's.

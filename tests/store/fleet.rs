@@ -1,7 +1,9 @@
 //! Which daemons live.
 
+use std::collections::BTreeSet;
+
 use cronlatch::clock::BootInstant;
-use cronlatch::fleet::HostRow;
+use cronlatch::fleet::{HostRow, Label};
 use cronlatch::store::HostBeat;
 
 use super::database::TestDb;
@@ -14,19 +16,11 @@ on_both_databases!(
     a_daemon_that_goes_is_left_out,
     two_daemons_of_one_name_are_two,
     a_beat_brings_a_reading_of_the_databases_clock,
+    a_label_that_this_version_refuses_is_left_out,
 );
 
-fn beat(host: &Host) -> HostBeat {
-    HostBeat {
-        instance: host.instance,
-        name: host.name.clone(),
-        version: "0.1.0".to_owned(),
-        labels: vec!["ssd".to_owned(), "it's \"big\"".to_owned()],
-        schedule_digest: "digest".to_owned(),
-        clock_offset_ms: None,
-        draining: false,
-        stale_after: 30 * SECOND,
-    }
+fn labels(words: &[&str]) -> BTreeSet<Label> {
+    words.iter().map(|word| Label::new(*word).unwrap()).collect()
 }
 
 async fn names(host: &Host) -> Vec<String> {
@@ -44,6 +38,7 @@ async fn a_beat_tells_who_lives_the_caller_included(db: &TestDb) {
         instance: host.instance,
         name: host.name.clone(),
         version: "0.1.0".to_owned(),
+        labels: labels(&["rack=7", "ssd"]),
         schedule_digest: "digest".to_owned(),
         clock_offset_ms: None,
         draining: false,
@@ -114,4 +109,13 @@ async fn a_beat_brings_a_reading_of_the_databases_clock(db: &TestDb) {
     let (after, latest) = (BootInstant::now(), db.now().await + MILLISECOND);
     assert!(before <= sample.sent && sample.sent <= sample.received && sample.received <= after, "{sample:?}");
     assert!(earliest <= sample.at && sample.at <= latest, "{sample:?} between {earliest} and {latest}");
+}
+
+async fn a_label_that_this_version_refuses_is_left_out(db: &TestDb) {
+    let host = Host::new(db, "web-1");
+    let words = ["ssd", "it's \"big\"", "", "ssd", "größe:9"].map(str::to_owned).to_vec();
+    let live = host.store.beat(&HostBeat { labels: words, ..beat(&host) }).await.unwrap().live;
+    assert_eq!(live[0].labels, labels(&["größe:9", "ssd"]));
+    db.sql("UPDATE hosts SET labels = 'no list'").await;
+    assert_eq!(host.store.hosts().await.unwrap()[0].labels, labels(&[]));
 }

@@ -40,9 +40,9 @@ async fn another_host_takes_what_was_given_back(db: &TestDb) {
     assert!(one.store.give_back(&mine, "drain").await.unwrap());
     let theirs = other.take(mine.run, "job:backup").await;
     assert!(theirs.token > mine.token);
-    let answer = one.store.finish(&mine, &success()).await.unwrap();
-    assert_eq!(answer, Finished { recorded: false, lock: LockAtEnd::Gone });
-    assert!(other.store.finish(&theirs, &success()).await.unwrap().recorded);
+    let answer = one.store.finish(&mine, &success(), &[]).await.unwrap();
+    assert_eq!(answer, Finished { recorded: false, lock: LockAtEnd::Gone, followed: vec![] });
+    assert!(other.store.finish(&theirs, &success(), &[]).await.unwrap().recorded);
     let ended = row(&one.store, mine.run).await;
     assert_eq!((ended.host.as_deref(), ended.attempt, ended.token), (Some("web-2"), 1, Some(theirs.token)));
 }
@@ -108,5 +108,5 @@ async fn waiting_runs_are_listed_oldest_first(db: &TestDb) {
         });
     }
     host.run(&host.claim("running", noon())).await;
-    assert_eq!(host.store.waiting().await.unwrap(), expected);
+    assert_eq!(host.store.waiting(&host.name).await.unwrap(), expected);
 }

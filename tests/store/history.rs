@@ -22,7 +22,7 @@ async fn nine_runs(host: &Host) -> Vec<RunId> {
         let name = ["backup", "restore", "prune"][usize::try_from(number % 3).unwrap()];
         let run = host.run(&host.claim(name, at)).await;
         let state = if number < 3 { RunState::Failed } else { RunState::Succeeded };
-        host.store.finish(&run, &ending(state)).await.unwrap();
+        host.store.finish(&run, &ending(state), &[]).await.unwrap();
         runs.push(run.run);
     }
     runs

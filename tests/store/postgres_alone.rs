@@ -1,11 +1,11 @@
-//! What PostgreSQL alone can do to a host: isolation levels, time zones, rows locked by somebody,
-//! sessions ended by an administrator, a server process that hangs.
+//! What PostgreSQL alone can do to a host: isolation levels, time zones, sessions ended by an
+//! administrator, a server process that hangs. Rows locked by somebody: `postgres_locking`.
 
 use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
 use cronlatch::lock::PublicOwner;
-use cronlatch::store::{Claim, Location, Loss, OpenOptions, Renewed, SharedStore, StoreError, Taken};
+use cronlatch::store::{Claim, Location, OpenOptions, Renewed, SharedStore, StoreError};
 use cronlatch::trigger::RunState;
 
 use super::claim_race::each_is_won_once;
@@ -19,12 +19,6 @@ on_postgres!(
     behind_a_pooler_each_trigger_is_won_once_whatever_the_default_isolation,
     everything_works_without_named_statements,
     sessions_in_different_time_zones_see_the_same_instants,
-    a_lock_whose_row_is_locked_is_busy_within_a_second_and_not_granted,
-    a_run_whose_row_is_locked_is_busy_within_a_second_and_not_changed,
-    a_trigger_that_somebody_is_claiming_is_busy_within_a_second,
-    a_job_that_somebody_is_claiming_under_another_lock_is_busy_within_a_second,
-    a_renewal_of_a_locked_row_is_unknown_and_delays_no_other,
-    a_locked_row_does_not_keep_others_from_being_recovered,
     a_host_whose_sessions_were_ended_goes_on,
     a_session_that_hangs_costs_one_call_only,
     a_heartbeat_that_hangs_costs_one_call_only,
@@ -32,7 +26,7 @@ on_postgres!(
     a_refused_claim_writes_nothing_to_the_log,
 );
 
-/// What a wait for a row may take: `lock_timeout`, and time enough for a loaded machine.
+/// What a call that gives up may take, on a loaded machine.
 const BOUND: Duration = Duration::from_secs(2);
 
 /// A login of this database alone, with settings of its own.
@@ -112,7 +106,7 @@ async fn everything_works_without_named_statements(db: &TestDb) {
         assert!(host.store.start(&run, now).await.unwrap());
         let renewal = [renewal("job:backup", run.owner.reveal(), run.token)];
         assert!(matches!(host.store.renew(&renewal, WITHIN).await.unwrap()[..], [Renewed::Renewed { .. }]));
-        assert!(host.store.finish(&run, &success()).await.unwrap().recorded);
+        assert!(host.store.finish(&run, &success(), &[]).await.unwrap().recorded);
         host.store.recover(Some(Expected::new(now))).await.unwrap();
     }
     let sessions = "SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'sqlx_s_%'";
@@ -143,136 +137,6 @@ async fn sessions_in_different_time_zones_see_the_same_instants(db: &TestDb) {
     drop_role(db, &role).await;
 }
 
-/// Asserts that a call gave up for a locked row, in time.
-#[track_caller]
-fn assert_busy<T: std::fmt::Debug>(what: &str, began: Instant, answer: Result<T, StoreError>) {
-    assert!(matches!(answer, Err(StoreError::Busy { .. })), "{what}: {answer:?}");
-    assert!(began.elapsed() < BOUND, "{what}: after {:?}", began.elapsed());
-}
-
-async fn a_lock_whose_row_is_locked_is_busy_within_a_second_and_not_granted(db: &TestDb) {
-    let store = db.store();
-    for name in ["expired", "own"] {
-        acquire(&store, name, "a").await;
-    }
-    db.let_expire("expired").await;
-    let before = db.sql("SELECT * FROM distributed_locks ORDER BY id").await;
-    let blocker = db.block("distributed_locks", "true").await;
-    let began = Instant::now();
-    assert_busy("a takeover", began, store.acquire(&attempt("expired", "b")).await);
-    let began = Instant::now();
-    assert_busy("one's own again", began, store.acquire(&attempt("own", "a")).await);
-    let began = Instant::now();
-    assert_busy("a release", began, store.release(&resource("own"), &owner("a"), None).await);
-    // A lock that another holds needs no row lock to be refused.
-    assert!(!store.acquire(&attempt("own", "b")).await.unwrap().is_granted());
-    assert!(is_held(&store, "own").await);
-    blocker.end().await;
-    assert_eq!(db.sql("SELECT * FROM distributed_locks ORDER BY id").await, before);
-    assert!(acquire(&store, "expired", "b").await.taken_from.is_some());
-}
-
-async fn a_run_whose_row_is_locked_is_busy_within_a_second_and_not_changed(db: &TestDb) {
-    let host = Host::new(db, "web-1");
-    let now = db.now().await;
-    let run = host.run(&host.claim("backup", now)).await;
-    let waiting = host.run(&host.claim("waiting", now)).await;
-    host.store.give_back(&waiting, "drain").await.unwrap();
-    let before = db.sql("SELECT * FROM runs ORDER BY id").await;
-    let blocker = db.block("runs", "true").await;
-    let began = Instant::now();
-    assert_busy("a start", began, host.store.start(&run, now).await);
-    let began = Instant::now();
-    assert_busy("an end", began, host.store.finish(&run, &success()).await);
-    let began = Instant::now();
-    assert_busy("giving back", began, host.store.give_back(&run, "drain").await);
-    let answer = host.store.take(waiting.run, &host.claimant("job:waiting")).await.unwrap();
-    assert!(matches!(answer, Taken::Gone | Taken::NotNow), "{answer:?}");
-    blocker.end().await;
-    assert_eq!(db.sql("SELECT * FROM runs ORDER BY id").await, before);
-    assert!(is_held(&host.store, "job:backup").await);
-    assert!(!is_held(&host.store, "job:waiting").await);
-    assert!(host.store.finish(&run, &success()).await.unwrap().recorded);
-}
-
-async fn a_trigger_that_somebody_is_claiming_is_busy_within_a_second(db: &TestDb) {
-    let host = Host::new(db, "web-1");
-    let now = db.now().await;
-    let claim = host.claim("backup", now);
-    // A claim that never ends: its host stopped between two packets.
-    let insert = format!(
-        "BEGIN; INSERT INTO runs (id, job, scheduled_at, trigger, state, created_at, resource, start_deadline_ms, \
-         start_by) VALUES (gen_random_uuid(), 'backup', '{}', 'schedule', 'claimed', now(), 'job:backup', 0, now())",
-        super::database::text(now)
-    );
-    let blocker = super::database::Blocker::begin(db.as_postgres().connect().await, &insert).await;
-    let began = Instant::now();
-    assert_busy("a claim", began, host.store.claim(&claim).await);
-    blocker.end().await;
-    assert!(!is_held(&host.store, "job:backup").await);
-    host.run(&claim).await;
-}
-
-async fn a_job_that_somebody_is_claiming_under_another_lock_is_busy_within_a_second(db: &TestDb) {
-    let host = Host::new(db, "web-1");
-    let now = db.now().await;
-    // Another host's claim of another trigger, not committed yet.
-    let claiming = format!(
-        "BEGIN; SELECT cronlatch_claim_v1(gen_random_uuid(), 'backup', '{}', '', 'schedule', 1, 'schedule', 'web-2', \
-         gen_random_uuid(), 'owner', 'owner', 'storage', 60000, NULL, NULL, NULL, 60000, 0)",
-        super::database::text(now - SECOND)
-    );
-    let blocker = super::database::Blocker::begin(db.as_postgres().connect().await, &claiming).await;
-    let began = Instant::now();
-    assert_busy("a claim", began, host.store.claim(&host.claim("backup", now)).await);
-    assert!(host.store.claim(&host.claim("other", now)).await.unwrap().is_granted(), "other jobs go on");
-    blocker.end().await;
-    host.run(&host.claim("backup", now)).await;
-}
-
-async fn a_renewal_of_a_locked_row_is_unknown_and_delays_no_other(db: &TestDb) {
-    let store = db.store();
-    db.freeze_clock(noon()).await;
-    for name in ["one", "locked", "three", "foreign"] {
-        acquire(&store, name, if name == "foreign" { "b" } else { "a" }).await;
-    }
-    let later = noon() + 20 * SECOND;
-    db.freeze_clock(later).await;
-    let batch = ["one", "locked", "three", "foreign", "none"].map(|name| renewal(name, "a", None));
-    let blocker = db.block("distributed_locks", "resource IN ('locked', 'foreign')").await;
-    let began = Instant::now();
-    let answers = store.renew(&batch, WITHIN).await.unwrap();
-    assert!(began.elapsed() < BOUND, "{:?}", began.elapsed());
-    let [Renewed::Renewed { .. }, Renewed::Unknown, Renewed::Renewed { .. }, taken, gone] = &answers[..] else {
-        panic!("{answers:?}")
-    };
-    assert_eq!(*taken, Renewed::Lost(Loss::TakenOver(PublicOwner::of("b"))));
-    assert_eq!(*gone, Renewed::Lost(Loss::Gone));
-    for (name, renewed_at) in [("one", later), ("locked", noon()), ("three", later)] {
-        assert_eq!(lock(&store, name).await.renewed_at, renewed_at, "{name}");
-    }
-    blocker.end().await;
-    assert!(matches!(store.renew(&batch[1..2], WITHIN).await.unwrap()[..], [Renewed::Renewed { .. }]));
-}
-
-async fn a_locked_row_does_not_keep_others_from_being_recovered(db: &TestDb) {
-    let host = Host::new(db, "web-1");
-    let now = db.now().await;
-    let locked = host.run(&host.claim("locked", now)).await;
-    let free = host.run(&host.claim("free", now)).await;
-    for name in ["job:locked", "job:free"] {
-        db.let_expire(name).await;
-    }
-    let blocker = db.block("runs", "job = 'locked'").await;
-    let began = Instant::now();
-    let lost = host.store.recover(None).await.unwrap().lost;
-    assert!(began.elapsed() < BOUND, "{:?}", began.elapsed());
-    assert_eq!(lost.iter().map(|lost| lost.run).collect::<Vec<_>>(), [free.run]);
-    blocker.end().await;
-    let lost = host.store.recover(None).await.unwrap().lost;
-    assert_eq!(lost.iter().map(|lost| lost.run).collect::<Vec<_>>(), [locked.run]);
-}
-
 async fn a_host_whose_sessions_were_ended_goes_on(db: &TestDb) {
     let host = Host::new(db, "web-1");
     let now = db.now().await;
@@ -299,7 +163,7 @@ async fn a_host_whose_sessions_were_ended_goes_on(db: &TestDb) {
         assert!(matches!(host.store.renew(&batch, WITHIN).await.unwrap()[..], [Renewed::Renewed { .. }]));
         assert!(host.store.start(&run, now).await.unwrap());
     }
-    assert!(host.store.finish(&run, &success()).await.unwrap().recorded);
+    assert!(host.store.finish(&run, &success(), &[]).await.unwrap().recorded);
 }
 
 /// A store whose calls wait for a second at most, known to the server by a name of its own.

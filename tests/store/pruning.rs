@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use cronlatch::job::JobName;
-use cronlatch::store::{Claimed, Ending, Pruned, Retention, RunKey};
-use cronlatch::trigger::RunState;
+use cronlatch::store::{Claimed, Ending, JobSeen, ProgressQuery, Pruned, Retention, RunKey};
+use cronlatch::trigger::{RunState, Target};
 
 use super::database::{TestDb, text};
 use super::fixtures::*;
@@ -20,6 +20,9 @@ on_both_databases!(
     old_ranges_go,
     a_step_is_bounded_and_says_where_to_go_on,
     hosts_that_prune_at_once_never_meet_an_error,
+    watermarks_of_hosts_that_are_gone_for_long_go,
+    a_watermark_that_a_returning_host_registers_stays,
+    what_was_pruned_is_forgotten_for_every_target,
 );
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -36,7 +39,7 @@ fn keep(days: u32) -> Retention {
 async fn run_at(db: &TestDb, host: &Host, at: DateTime<Utc>, state: RunState) -> RunKey {
     db.freeze_clock(at).await;
     let run = host.run(&host.claim("backup", at)).await;
-    host.store.finish(&run, &Ending { finished_at: at, ..ending(state) }).await.unwrap();
+    host.store.finish(&run, &Ending { finished_at: at, ..ending(state) }, &[]).await.unwrap();
     run
 }
 
@@ -127,7 +130,7 @@ async fn the_count_is_each_jobs_own(db: &TestDb) {
     for (name, runs) in [("backup", 5), ("restore", 2)] {
         for number in 0..runs {
             let run = host.run(&host.claim(name, day(number))).await;
-            host.store.finish(&run, &ending(RunState::Skipped)).await.unwrap();
+            host.store.finish(&run, &ending(RunState::Skipped), &[]).await.unwrap();
         }
     }
     let three = Retention { keep_runs: 3, ..keep(1000) };
@@ -172,10 +175,9 @@ async fn old_ranges_go(db: &TestDb) {
 /// Rows as they would be after a long time: `runs` of each of `jobs`, an hour apart, all over.
 async fn make_history(db: &TestDb, jobs: usize, runs: i64) -> Vec<JobName> {
     let names: Vec<_> = (0..jobs).map(|number| job(&format!("job-{number:03}"))).collect();
-    let now = text(noon());
-    let rows = names.iter().map(|name| format!("('{name}', 'digest', '{now}')"));
+    let rows = names.iter().map(|name| format!("('{name}', 'digest')"));
     let rows = rows.collect::<Vec<_>>().join(", ");
-    db.sql(format!("INSERT INTO jobs (name, digest, caught_up_through) VALUES {rows}")).await;
+    db.sql(format!("INSERT INTO jobs (name, digest) VALUES {rows}")).await;
     for number in 0..runs {
         let at = text(noon() + TimeDelta::hours(number));
         let rows = names.iter().map(|name| {
@@ -223,4 +225,82 @@ async fn hosts_that_prune_at_once_never_meet_an_error(db: &TestDb) {
     assert_eq!(gone + db.count("runs", "1 = 1").await, 6000);
     assert_eq!(db.count("jobs", "pruned_through IS NOT NULL").await, 100);
     assert_eq!(db.errors_logged(), [""; 0]);
+}
+
+/// A job that each host runs.
+fn of_every_host(host: &Host, name: &str) -> JobSeen {
+    JobSeen { target: Target::from_column(host.name.as_str()), ..seen(name, "digest") }
+}
+
+async fn watermarks_of_hosts_that_are_gone_for_long_go(db: &TestDb) {
+    let (stays, goes, crashes) = (Host::new(db, "stays"), Host::new(db, "goes"), Host::new(db, "crashes"));
+    db.freeze_clock(day(0)).await;
+    for host in [&stays, &goes, &crashes] {
+        host.beat().await;
+        let jobs = [of_every_host(host, "rotate"), of_every_host(host, "taken out"), seen("backup", "digest")];
+        host.store.register(host.instance, &jobs).await.unwrap();
+    }
+    // Up for a long time without a reload, and then gone.
+    let jobs = [of_every_host(&stays, "rotate"), seen("backup", "digest")];
+    stays.store.register(stays.instance, &jobs).await.unwrap();
+    for number in 1..=40 {
+        db.freeze_clock(day(number)).await;
+        for host in [&stays, &goes, &crashes] {
+            host.beat().await;
+        }
+        stays.store.prune(&keep(10)).await.unwrap();
+    }
+    goes.store.leave(goes.instance).await.unwrap();
+    let left = async || db.sql("SELECT job, target FROM job_progress ORDER BY job, target").await;
+    let of_stays = ["backup|", "rotate|stays"];
+    let all = ["backup|", "rotate|crashes", "rotate|goes", "rotate|stays", "taken out|crashes", "taken out|goes"];
+    assert_eq!(left().await, all);
+    for (number, expected) in [(48, &all[..]), (49, &all[..]), (53, &of_stays[..]), (200, &of_stays[..])] {
+        db.freeze_clock(day(number)).await;
+        stays.beat().await;
+        stays.store.prune(&keep(10)).await.unwrap();
+        assert_eq!(left().await, expected, "day {number}");
+    }
+}
+
+async fn a_watermark_that_a_returning_host_registers_stays(db: &TestDb) {
+    let (host, other) = (Host::new(db, "web-1"), Host::new(db, "web-2"));
+    db.freeze_clock(day(0)).await;
+    let jobs = [of_every_host(&host, "rotate")];
+    host.store.register(host.instance, &jobs).await.unwrap();
+    // Back after a year, and before its first beat another one prunes.
+    db.freeze_clock(day(365)).await;
+    let again = Host::new(db, "web-1");
+    again.store.register(again.instance, &jobs).await.unwrap();
+    other.store.prune(&keep(10)).await.unwrap();
+    let asked = [ProgressQuery { job: job("rotate"), target: jobs[0].target.clone() }];
+    assert_eq!(host.store.progress(&asked).await.unwrap()[0].caught_up_through, day(0));
+}
+
+async fn what_was_pruned_is_forgotten_for_every_target(db: &TestDb) {
+    let (one, other) = (Host::new(db, "web-1"), Host::new(db, "web-2"));
+    db.freeze_clock(day(-1)).await;
+    for host in [&one, &other] {
+        host.store.register(host.instance, &[of_every_host(host, "backup")]).await.unwrap();
+    }
+    let claim = |host: &Host, at| {
+        let mut claim = host.claim("backup", at);
+        claim.trigger.target = Target::from_column(host.name.as_str());
+        claim.claimant.resource = resource(&format!("job:backup@{}", host.name));
+        claim
+    };
+    for number in 0..4 {
+        db.freeze_clock(day(number)).await;
+        let run = one.run(&claim(&one, day(number))).await;
+        one.store.finish(&run, &Ending { finished_at: day(number), ..success() }, &[]).await.unwrap();
+    }
+    db.freeze_clock(day(4)).await;
+    assert_eq!(one.store.prune(&keep(2)).await.unwrap().runs, 2);
+    for host in [&one, &other] {
+        assert_eq!(host.store.claim(&claim(host, day(1))).await.unwrap(), Claimed::Forgotten);
+        let asked = [ProgressQuery { job: job("backup"), target: Target::from_column(host.name.as_str()) }];
+        let found = host.store.progress(&asked).await.unwrap().remove(0);
+        assert_eq!((found.caught_up_through, found.settled_through), (day(-1), day(1)));
+    }
+    other.run(&claim(&other, day(2))).await;
 }

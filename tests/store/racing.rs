@@ -117,7 +117,7 @@ async fn busy_hosts_never_meet_an_error(db: &TestDb) {
                 let shared = host.store.acquire(&attempt("shared", &format!("owner-{number}"))).await.unwrap();
                 assert!(host.store.start(&run, due).await.unwrap());
                 host.store.renew(&[renewal("shared", &format!("owner-{number}"), None)], WITHIN).await.unwrap();
-                assert!(host.store.finish(&run, &success()).await.unwrap().recorded);
+                assert!(host.store.finish(&run, &success(), &[]).await.unwrap().recorded);
                 if shared.is_granted() {
                     host.store.release(&resource("shared"), &owner(&format!("owner-{number}")), None).await.unwrap();
                 }

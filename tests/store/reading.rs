@@ -42,7 +42,7 @@ async fn a_lock_that_guards_a_run_says_which(db: &TestDb) {
     let claim = host.claim("backup", db.now().await);
     let run = host.run(&claim).await;
     assert_eq!(lock(&host.store, "job:backup").await.holder.run, Some(claim.run));
-    host.store.finish(&run, &success()).await.unwrap();
+    host.store.finish(&run, &success(), &[]).await.unwrap();
     acquire(&host.store, "job:backup", "somebody else").await;
     assert_eq!(lock(&host.store, "job:backup").await.holder.run, None);
 }

@@ -118,7 +118,7 @@ async fn a_lost_run_is_run_again_as_often_as_it_may(db: &TestDb) {
     db.let_expire("job:backup").await;
     let lost = host.store.recover(None).await.unwrap().lost;
     assert_eq!(lost.iter().map(|lost| (lost.attempt, lost.rerun)).collect::<Vec<_>>(), [(3, None)]);
-    assert_eq!(host.store.waiting().await.unwrap(), []);
+    assert_eq!(host.store.waiting(&host.name).await.unwrap(), []);
 }
 
 async fn a_run_that_may_not_be_run_again_is_not(db: &TestDb) {
@@ -244,7 +244,7 @@ async fn with_nothing_to_recover_nothing_is_done(db: &TestDb) {
     let now = db.now().await;
     assert_eq!(host.store.recover(None).await.unwrap(), Recovered::default());
     let over = host.run(&host.claim("over", now)).await;
-    host.store.finish(&over, &success()).await.unwrap();
+    host.store.finish(&over, &success(), &[]).await.unwrap();
     acquire(&host.store, "by hand", "b").await;
     db.let_expire("by hand").await;
     assert_eq!(host.store.recover(Some(Expected::new(now))).await.unwrap(), Recovered::default());

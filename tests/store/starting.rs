@@ -50,7 +50,7 @@ async fn a_run_that_is_over_or_given_back_is_not_started(db: &TestDb) {
     let host = Host::new(db, "web-1");
     let now = db.now().await;
     let over = host.run(&host.claim("backup", now)).await;
-    host.store.finish(&over, &success()).await.unwrap();
+    host.store.finish(&over, &success(), &[]).await.unwrap();
     let given_back = host.run(&host.claim("restore", now)).await;
     host.store.give_back(&given_back, "drain").await.unwrap();
     for (run, state) in [(over, RunState::Succeeded), (given_back, RunState::Waiting)] {

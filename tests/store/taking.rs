@@ -30,7 +30,7 @@ async fn waiting_run(host: &Host, db: &TestDb) -> RunId {
     let waits = Claim { wait: Some(TTL), ..host.claim("backup", now) };
     let answer = host.store.claim(&waits).await.unwrap();
     assert!(matches!(answer, Claimed::Held { .. }), "{answer:?}");
-    host.store.finish(&first, &success()).await.unwrap();
+    host.store.finish(&first, &success(), &[]).await.unwrap();
     waits.run
 }
 
@@ -51,7 +51,7 @@ async fn a_waiting_run_whose_lock_is_free_is_granted(db: &TestDb) {
     assert_eq!(lock(&one.store, "job:backup").await.holder.run, Some(run));
     let key = RunKey { run, owner: claimant.owner, resource: claimant.resource, token: grant.token };
     assert!(other.store.start(&key, now).await.unwrap());
-    assert!(other.store.finish(&key, &success()).await.unwrap().recorded);
+    assert!(other.store.finish(&key, &success(), &[]).await.unwrap().recorded);
 }
 
 async fn a_waiting_run_whose_lock_is_held_goes_on_waiting(db: &TestDb) {
@@ -82,7 +82,7 @@ async fn a_run_that_does_not_wait_is_gone(db: &TestDb) {
     let now = db.now().await;
     let live = one.run(&one.claim("live", now)).await;
     let over = one.run(&one.claim("over", now)).await;
-    one.store.finish(&over, &success()).await.unwrap();
+    one.store.finish(&over, &success(), &[]).await.unwrap();
     for (run, name) in [(live.run, "job:live"), (over.run, "job:over"), (RunId::generate(), "job:none")] {
         assert_eq!(other.store.take(run, &other.claimant(name)).await.unwrap(), Taken::Gone, "{name}");
     }
@@ -164,6 +164,6 @@ async fn a_taken_run_has_the_lock_that_its_taker_names(db: &TestDb) {
     let key = host.take(run, "storage").await;
     assert_eq!(row(&host.store, run).await.resource, "storage");
     assert_eq!(lock(&host.store, "storage").await.holder.run, Some(run));
-    assert!(host.store.finish(&key, &success()).await.unwrap().recorded);
+    assert!(host.store.finish(&key, &success(), &[]).await.unwrap().recorded);
     assert!(!is_held(&host.store, "storage").await);
 }

@@ -94,7 +94,7 @@ async fn a_call_that_waited_for_its_turn_is_carried_out(db: &TestDb) {
         let (store, key) = (host.store.clone(), run.clone());
         let mut waiting = JoinSet::new();
         let began = Instant::now();
-        waiting.spawn(async move { store.finish(&key, &success()).await });
+        waiting.spawn(async move { store.finish(&key, &success(), &[]).await });
         eventually_async("it has waited", PATIENCE, async || began.elapsed() > 50 * MILLISECOND).await;
         blocker.end().await;
         let Some(answer) = unless_busy(waiting.join_all().await, round) else { continue };

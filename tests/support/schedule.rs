@@ -79,6 +79,17 @@ impl Schedule {
         self
     }
 
+    /// A job that has no `schedule`; `keys` say when it ticks.
+    pub fn bare(mut self, name: &str, shell: &str, keys: &[&str]) -> Self {
+        self.jobs.push_str(&format!("\n[jobs.{name}]\nshell = {shell:?}\n{}\n", keys.join("\n")));
+        self
+    }
+
+    /// The text for one host that has labels.
+    pub fn on_labelled(&self, host: &str, labels: &[&str]) -> String {
+        self.on(host).replacen("[daemon]\n", &format!("[daemon]\nlabels = {labels:?}\n"), 1)
+    }
+
     /// The TTL of all jobs.
     pub fn ttl(&self) -> Duration {
         self.ttl

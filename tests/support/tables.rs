@@ -40,6 +40,8 @@ pub struct Run {
     pub scheduled_at: DateTime<Utc>,
     /// Which attempt.
     pub attempt: i64,
+    /// For whom: empty, or a host.
+    pub target: String,
     /// What made it.
     pub trigger: String,
     /// Where it is in its life.
@@ -80,6 +82,10 @@ pub struct LockRow {
 /// A row of `trigger_ranges`.
 #[derive(Clone, Debug)]
 pub struct MissedRange {
+    /// For whom: empty, or a host.
+    pub target: String,
+    /// What took them: `missed`, `paused` or `blackout`.
+    pub kind: String,
     /// The first instant.
     pub from: DateTime<Utc>,
     /// The last.
@@ -181,6 +187,8 @@ impl Database {
     pub fn missed_ranges(&self, job: &str) -> Vec<MissedRange> {
         let rows = self.rows("trigger_ranges").into_iter().filter(|row| row["job"] == job);
         let range = |row: Value| MissedRange {
+            target: row["target"].as_str().expect("not null").to_owned(),
+            kind: row["kind"].as_str().expect("not null").to_owned(),
             from: instant(&row["range_from"]).expect("not null"),
             to: instant(&row["range_to"]).expect("not null"),
             count: row["count"].as_i64().expect("not null"),
@@ -259,6 +267,7 @@ impl Run {
             job: word("job"),
             scheduled_at: instant(&row["scheduled_at"]).expect("not null"),
             attempt: row["attempt"].as_i64().expect("not null"),
+            target: word("target"),
             trigger: word("trigger"),
             state: word("state"),
             reason: text("reason"),

@@ -1,4 +1,5 @@
 use super::Place;
+use crate::config::problem::Problem;
 
 /// A value with the place where it was typed.
 #[derive(Clone, Debug)]
@@ -36,6 +37,13 @@ impl<T> Field<T> {
     /// Whether it is not there.
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Absent)
+    }
+
+    /// A problem, if it is there though it means nothing without another key, which is not there.
+    pub fn needs(&self, key: &str, other: &str) -> Option<Problem> {
+        let typed = self.typed()?;
+        let (wrong, remedy) = (format!("means nothing without {other}"), format!("write {other}, or remove {key}"));
+        Some(typed.place.problem(wrong, remedy).resting_on_others())
     }
 
     /// Whether its problem has been told.

@@ -49,7 +49,17 @@ pub static JOB: Keys = Keys {
         "description",
         "enabled",
         "schedule",
+        "every",
+        "offset",
+        "at",
+        "after",
         "timezone",
+        "dst_gap",
+        "dst_fold",
+        "splay",
+        "active_from",
+        "active_until",
+        "blackouts",
         "command",
         "shell",
         "lock",
@@ -61,31 +71,24 @@ pub static JOB: Keys = Keys {
         "timeout",
         "env",
         "directory",
+        "run_on",
+        "hosts",
+        "labels",
         "on_crash",
         "max_reruns",
         "start_deadline",
         "catch_up",
         "catch_up_max_age",
+        "catch_up_max_runs",
+        "catch_up_spacing",
     ],
     later: &[
-        "active_from",
-        "active_until",
-        "after",
         "alert_if_no_success",
-        "at",
-        "blackouts",
-        "catch_up_max_runs",
-        "dst_fold",
-        "dst_gap",
         "env_file",
-        "every",
         "failures_before_notice",
         "group",
-        "hosts",
-        "labels",
         "limits",
         "nice",
-        "offset",
         "on_failure",
         "on_lease_lost",
         "on_recovery",
@@ -96,8 +99,6 @@ pub static JOB: Keys = Keys {
         "retries",
         "retry_delay",
         "retry_max_delay",
-        "run_on",
-        "splay",
         "stdin",
         "success_codes",
         "umask",
@@ -105,6 +106,10 @@ pub static JOB: Keys = Keys {
         "when_unreachable",
     ],
 };
+
+/// A table in the list `blackouts`.
+pub static BLACKOUT: Keys =
+    Keys { place: "in a blackout of a job", known: &["from", "until", "schedule", "lasts"], later: &[] };
 
 /// Every kind of table, with the path that documentation gives it.
 pub static ALL: &[(&str, &Keys)] = &[
@@ -115,6 +120,7 @@ pub static ALL: &[(&str, &Keys)] = &[
     ("history", &HISTORY),
     ("log", &LOG),
     ("jobs.NAME", &JOB),
+    ("jobs.NAME.blackouts", &BLACKOUT),
 ];
 
 impl Keys {
@@ -144,8 +150,8 @@ impl Keys {
         if distance <= key.chars().count().div_ceil(3) && self.known.contains(&nearest) {
             return Some(nearest);
         }
-        let piece = |known: &str| key.len() >= SHORTEST_PIECE && (known.contains(key) || key.contains(known));
-        self.known.iter().copied().find(|known| piece(known))
+        let is_piece = |piece: &str, whole: &str| piece.len() >= SHORTEST_PIECE && whole.contains(piece);
+        self.known.iter().copied().find(|known| is_piece(key, known) || is_piece(known, key))
     }
 }
 
@@ -160,6 +166,7 @@ mod tests {
         assert_eq!(JOB.nearest("max_age"), Some("catch_up_max_age"));
         assert_eq!(DAEMON.nearest("max_running"), Some("max_running_jobs"));
         assert_eq!(JOB.nearest("colour"), None);
+        assert_eq!(JOB.nearest("rate_limit"), None, "two letters, as in at, are no piece");
     }
 
     #[test]

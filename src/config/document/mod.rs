@@ -12,9 +12,9 @@ mod syntax;
 mod value;
 
 pub use field::{Field, Typed};
-pub use keys::{ALL, DAEMON, DATABASE, HISTORY, JOB, JOB_FILE, Keys, LOCK, LOG, MAIN_FILE};
+pub use keys::{ALL, BLACKOUT, DAEMON, DATABASE, HISTORY, JOB, JOB_FILE, Keys, LOCK, LOG, MAIN_FILE};
 pub use place::Place;
 pub use section::Section;
 pub use source::{Source, unsafe_as_root};
-pub use syntax::{Trust, parse};
+pub use syntax::{Taken, Trust, parse, take};
 pub use value::{Refused, Value, all};

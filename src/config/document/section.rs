@@ -2,7 +2,8 @@ use std::rc::Rc;
 
 use toml::de::{DeTable, DeValue};
 
-use super::{Field, Keys, Place, Refused, Source, Typed, Value};
+use super::value::kind_of;
+use super::{Field, Keys, Place, Refused, Source, Taken, Typed, Value};
 use crate::config::problem::Problem;
 
 /// One table that is being read: hands out its values, collects its problems.
@@ -11,13 +12,22 @@ pub struct Section<'a> {
     /// `None` for a table that is not there; all its keys are absent then.
     table: Option<&'a DeTable<'a>>,
     place: Place,
+    /// The known keys that were probably meant by those that are not.
+    misspelt: Vec<&'static str>,
     problems: Vec<Problem>,
 }
 
 impl<'a> Section<'a> {
     /// The top of a file.
     pub fn top(source: &Rc<Source>, table: &'a DeTable<'a>, keys: &'static Keys) -> Self {
-        Self { keys, table: Some(table), place: Place::file(source), problems: Vec::new() }
+        Self::new(keys, Some(table), Place::file(source))
+    }
+
+    fn new(keys: &'static Keys, table: Option<&'a DeTable<'a>>, place: Place) -> Self {
+        let typed = table.into_iter().flat_map(|table| table.keys()).map(|typed| typed.get_ref().as_ref());
+        let unknown = typed.filter(|typed| !keys.known.contains(typed) && !keys.later.contains(typed));
+        let misspelt = unknown.filter_map(|typed| keys.nearest(typed)).collect();
+        Self { keys, table, place, misspelt, problems: Vec::new() }
     }
 
     /// Where the table stands.
@@ -30,11 +40,6 @@ impl<'a> Section<'a> {
         self.problems.is_empty()
     }
 
-    /// Whether one of these keys is there.
-    pub fn has_any(&self, keys: &[&str]) -> bool {
-        self.table.is_some_and(|table| keys.iter().any(|key| table.contains_key(*key)))
-    }
-
     /// Adds a problem.
     pub fn push(&mut self, problem: Problem) {
         self.problems.push(problem);
@@ -44,7 +49,7 @@ impl<'a> Section<'a> {
     pub fn field<T>(&mut self, key: &'static str, read: impl FnOnce(&Value<'a>) -> Result<T, Refused>) -> Field<T> {
         debug_assert!(self.keys.known.contains(&key), "{key} is read but not listed as known");
         let Some(value) = self.value(key) else {
-            return if self.is_misspelt(key) { Field::Refused } else { Field::Absent };
+            return if self.misspelt.contains(&key) { Field::Refused } else { Field::Absent };
         };
         match read(&value) {
             Ok(read) => Field::Typed(Typed { value: read, place: value.place }),
@@ -64,29 +69,52 @@ impl<'a> Section<'a> {
     ) -> Option<T> {
         debug_assert!(self.keys.known.contains(&key), "{key} is read but not listed as known");
         let (table, place) = match self.value(key) {
-            Some(value) => (Some(self.table_of(&value)?), value.place.of_table()),
-            None if self.is_misspelt(key) => return None,
+            Some(Value { inner: DeValue::Table(table), place, .. }) => (Some(table), place.of_table()),
+            Some(other) => {
+                self.expect_table(other.inner, other.place);
+                return None;
+            }
+            None if self.misspelt.contains(&key) => return None,
             None => (None, self.place.absent(key)),
         };
         Some(self.descend(keys, table, place, read))
     }
 
-    /// Reads each table below a key whose names are free, in the order of their names.
+    /// Reads each table below a key that was taken out of this one and whose names are free, in the
+    /// order of their names. Each is freed before the next is read, as there may be thousands.
     pub fn each_section(
         &mut self,
-        key: &'static str,
+        (key, value): Taken<'_>,
         keys: &'static Keys,
-        mut read: impl FnMut(&str, &mut Section<'a>),
+        mut read: impl FnMut(&str, &mut Section<'_>),
     ) {
-        let Some(outer) = self.value(key) else { return };
-        let Some(names) = self.table_of(&outer) else { return };
+        let outer = self.place.key(key.get_ref(), key.span().start, value.span());
+        let names = match value.into_inner() {
+            DeValue::Table(names) => names,
+            other => return self.expect_table(&other, outer),
+        };
         for (name, value) in names {
-            let place = outer.place.key(name.get_ref(), name.span().start, value.span());
-            let value = Value::new(key, value.get_ref(), place);
-            if let Some(table) = self.table_of(&value) {
-                self.descend(keys, Some(table), value.place.of_table(), |section| read(name.get_ref(), section));
+            let place = outer.key(name.get_ref(), name.span().start, value.span());
+            match value.get_ref() {
+                DeValue::Table(table) => {
+                    self.descend(keys, Some(table), place.of_table(), |section| read(name.get_ref(), section));
+                }
+                other => self.expect_table(other, place),
             }
         }
+    }
+
+    /// A table that is an element of a list, read as a whole.
+    pub(super) fn of_element<T>(
+        keys: &'static Keys,
+        table: &'a DeTable<'a>,
+        place: Place,
+        read: impl FnOnce(&mut Section<'a>) -> Option<T>,
+    ) -> Result<T, Refused> {
+        let mut section = Section::new(keys, Some(table), place.of_table());
+        let answer = read(&mut section);
+        let problems = section.finish();
+        answer.filter(|_| problems.is_empty()).ok_or(Refused(problems))
     }
 
     /// Ends the reading: all problems, those of unknown keys among them.
@@ -102,14 +130,14 @@ impl<'a> Section<'a> {
         self.problems
     }
 
-    fn descend<T>(
+    fn descend<'b, T>(
         &mut self,
         keys: &'static Keys,
-        table: Option<&'a DeTable<'a>>,
+        table: Option<&'b DeTable<'b>>,
         place: Place,
-        read: impl FnOnce(&mut Section<'a>) -> T,
+        read: impl FnOnce(&mut Section<'b>) -> T,
     ) -> T {
-        let mut section = Section { keys, table, place, problems: Vec::new() };
+        let mut section = Section::new(keys, table, place);
         let answer = read(&mut section);
         self.problems.extend(section.finish());
         answer
@@ -120,25 +148,11 @@ impl<'a> Section<'a> {
         Some(Value::new(key, value.get_ref(), self.place.key(key, typed_key.span().start, value.span())))
     }
 
-    fn table_of(&mut self, value: &Value<'a>) -> Option<&'a DeTable<'a>> {
-        match value.inner {
-            DeValue::Table(table) => Some(table),
-            _ => {
-                // `database = "postgres://user:password@..."` is such a fault.
-                let place = value.place.clone().secret();
-                let remedy = format!("write [{}] and its keys below", place.path());
-                self.problems.push(place.problem(format!("expected a table, not {}", value.kind()), remedy));
-                None
-            }
-        }
-    }
-
-    /// Whether a key that is not known here was probably meant to be this one.
-    fn is_misspelt(&self, key: &str) -> bool {
-        let typed = self.table.into_iter().flat_map(|table| table.keys());
-        typed
-            .map(|typed| typed.get_ref().as_ref())
-            .filter(|typed| !self.keys.known.contains(typed) && !self.keys.later.contains(typed))
-            .any(|typed| self.keys.nearest(typed) == Some(key))
+    /// Tells that there is something else in the place of a table.
+    fn expect_table(&mut self, found: &DeValue<'_>, place: Place) {
+        // `database = "postgres://user:password@..."` is such a fault.
+        let place = place.secret();
+        let remedy = format!("write [{}] and its keys below", place.path());
+        self.problems.push(place.problem(format!("expected a table, not {}", kind_of(found)), remedy));
     }
 }

@@ -1,3 +1,4 @@
+use std::cell::OnceCell;
 use std::fs::{self, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -17,6 +18,8 @@ pub struct Source {
     pub scope: Scope,
     /// All of it.
     pub text: String,
+    /// Where each line begins; made when the first place in the text is asked for.
+    lines: OnceCell<Vec<usize>>,
 }
 
 impl Source {
@@ -40,9 +43,11 @@ impl Source {
             return (None, problems);
         }
         match String::from_utf8(bytes) {
-            Ok(text) => (Some(Rc::new(Self { path: path.to_owned(), scope, text })), problems),
+            Ok(text) => (Some(Rc::new(Self::new(path, scope, text))), problems),
             Err(error) => {
-                let position = Some(position(&error.as_bytes()[..error.utf8_error().valid_up_to()]));
+                let at = error.utf8_error().valid_up_to();
+                let readable = String::from_utf8_lossy(&error.as_bytes()[..at]).into_owned();
+                let position = Some(Self::new(path, scope.clone(), readable).position(at));
                 let not_utf8 = problem("not UTF-8 from here on".to_owned(), "save the file as UTF-8");
                 problems.push(Problem { position, ..not_utf8 });
                 (None, problems)
@@ -50,9 +55,24 @@ impl Source {
         }
     }
 
-    /// Where a byte of the text stands.
+    /// A text that lies in no file.
+    pub fn of_text(path: &Path, scope: Scope, text: String) -> Rc<Self> {
+        Rc::new(Self::new(path, scope, text))
+    }
+
+    fn new(path: &Path, scope: Scope, text: String) -> Self {
+        Self { path: path.to_owned(), scope, text, lines: OnceCell::new() }
+    }
+
+    /// Where a byte of the text stands. Thousands of problems may ask, so the lines are counted once.
     pub fn position(&self, at: usize) -> Position {
-        position(&self.text.as_bytes()[..at.min(self.text.len())])
+        let starts = self.lines.get_or_init(|| {
+            let feeds = self.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+            std::iter::once(0).chain(feeds.map(|(feed, _)| feed + 1)).collect()
+        });
+        let line = starts.partition_point(|start| *start <= at);
+        let before = &self.text.as_bytes()[starts[line - 1]..at.min(self.text.len())];
+        Position { line, column: 1 + String::from_utf8_lossy(before).chars().count() }
     }
 }
 
@@ -78,14 +98,6 @@ fn too_open(mode: u32) -> Option<String> {
     })
 }
 
-/// The position right after these bytes. Cut-off characters are counted as one.
-fn position(before: &[u8]) -> Position {
-    let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
-    let column = 1 + String::from_utf8_lossy(&before[line_start..]).chars().count();
-    Position { line, column }
-}
-
 /// The metadata, taken from the descriptor that is read and not from a name that can change, and the bytes.
 fn read_bytes(path: &Path) -> io::Result<(Metadata, Vec<u8>)> {
     // Without it, opening a named pipe waits for a writer for ever. Regular files don't heed it.
@@ -95,7 +107,9 @@ fn read_bytes(path: &Path) -> io::Result<(Metadata, Vec<u8>)> {
     if !metadata.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
-    let mut bytes = Vec::new();
+    // With room for all of it, and one byte more, the end is seen at once.
+    let room = usize::try_from(metadata.len().min(Source::MAX_BYTES)).unwrap_or_default() + 1;
+    let mut bytes = Vec::with_capacity(room);
     file.take(Source::MAX_BYTES + 1).read_to_end(&mut bytes)?;
     Ok((metadata, bytes))
 }
@@ -115,9 +129,12 @@ mod tests {
 
     #[test]
     fn columns_count_characters_and_lines_count_from_one() {
-        assert_eq!(position(b""), Position { line: 1, column: 1 });
-        assert_eq!(position("a\nüü".as_bytes()), Position { line: 2, column: 3 });
-        assert_eq!(position(b"a\n"), Position { line: 2, column: 1 });
+        let position = |text: &str, at| Source::new(Path::new("a"), Scope::Settings, text.to_owned()).position(at);
+        assert_eq!(position("", 0), Position { line: 1, column: 1 });
+        assert_eq!(position("a\nüüx\n", 6), Position { line: 2, column: 3 });
+        assert_eq!(position("a\nüüx\n", 7), Position { line: 2, column: 4 });
+        assert_eq!(position("a\n", 2), Position { line: 2, column: 1 });
+        assert_eq!(position("a\n\n", 99), Position { line: 3, column: 1 }, "past the end is the end");
     }
 
     #[test]

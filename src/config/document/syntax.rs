@@ -1,7 +1,8 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use toml::de::DeTable;
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
 
 use super::Source;
 use crate::config::problem::Problem;
@@ -54,6 +55,14 @@ pub fn parse(source: &Rc<Source>) -> (DeTable<'_>, Trust, Vec<Problem>) {
         }
     }
     (table.into_inner(), trust, problems)
+}
+
+/// A key with its value, out of a table.
+pub type Taken<'s> = (Spanned<DeString<'s>>, Spanned<DeValue<'s>>);
+
+/// Takes a key out of a table; `None` if it is not there.
+pub fn take<'s>(table: &mut DeTable<'s>, key: &str) -> Option<Taken<'s>> {
+    table.remove_entry(key)
 }
 
 /// Whether an error spoils nothing but its own value. An error that is not known here is taken for

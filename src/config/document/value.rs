@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use toml::de::DeValue;
 
-use super::{Place, Typed};
+use super::{Keys, Place, Section, Typed};
 use crate::config::duration;
 use crate::config::problem::Problem;
+use crate::job::Moment;
 
 /// Why a value is not what it should be; at least one problem.
 #[derive(Debug)]
@@ -37,26 +38,18 @@ impl<'a> Value<'a> {
         Self { key: self.key, inner: self.inner, place: self.place.clone().secret() }
     }
 
-    /// Its type, with an article.
-    pub fn kind(&self) -> &'static str {
-        match self.inner {
-            DeValue::String(_) => "a string",
-            DeValue::Integer(_) => "a whole number",
-            DeValue::Float(_) => "a fraction",
-            DeValue::Boolean(_) => "true or false",
-            DeValue::Datetime(_) => "a date",
-            DeValue::Array(_) => "a list",
-            DeValue::Table(_) => "a table",
-        }
-    }
-
     /// A refusal here.
     pub fn refuse(&self, wrong: impl Into<String>, remedy: impl Into<String>) -> Refused {
         self.place.problem(wrong, remedy).into()
     }
 
     fn wrong_type(&self, expected: &str, remedy: impl Into<String>) -> Refused {
-        self.refuse(format!("expected {expected}, not {}", self.kind()), remedy)
+        self.refuse(format!("expected {expected}, not {}", kind_of(self.inner)), remedy)
+    }
+
+    /// Whether it is a string.
+    pub fn is_string(&self) -> bool {
+        matches!(self.inner, DeValue::String(_))
     }
 
     /// A string.
@@ -157,13 +150,43 @@ impl<'a> Value<'a> {
         all(self.list()?.iter().map(|element| read(element).map(|value| Typed { value, place: element.place.clone() })))
     }
 
-    /// A string or a list of strings.
-    pub fn one_or_more(&self) -> Result<Vec<Typed<String>>, Refused> {
+    /// A string or a list of strings, each read in the same way.
+    pub fn one_or_more<T>(&self, read: impl Fn(&Value<'a>) -> Result<T, Refused>) -> Result<Vec<Typed<T>>, Refused> {
         match self.inner {
-            DeValue::String(text) => Ok(vec![Typed { value: text.to_string(), place: self.place.clone() }]),
-            DeValue::Array(_) => self.list_of(Value::string),
+            DeValue::String(_) => Ok(vec![Typed { value: read(self)?, place: self.place.clone() }]),
+            DeValue::Array(_) => self.list_of(read),
             _ => Err(self.wrong_type("a string or a list of strings", format!("write {} = \"...\"", self.key))),
         }
+    }
+
+    /// A list of tables, each read in the same way; all problems of all are told.
+    pub fn tables<T>(
+        &self,
+        keys: &'static Keys,
+        remedy: &str,
+        read: impl Fn(&mut Section<'a>) -> Option<T>,
+    ) -> Result<Vec<Typed<T>>, Refused> {
+        let DeValue::Array(array) = self.inner else { return Err(self.wrong_type("a list of tables", remedy)) };
+        all(array.iter().enumerate().map(|(index, item)| {
+            let element = Value::new(self.key, item.get_ref(), self.place.element(index, item.span()));
+            let DeValue::Table(table) = element.inner else { return Err(element.wrong_type("a table", remedy)) };
+            let place = element.place.clone();
+            Section::of_element(keys, table, element.place, &read).map(|value| Typed { value, place })
+        }))
+    }
+
+    /// A moment: a text, or a date of TOML.
+    pub fn moment(&self) -> Result<Moment, Refused> {
+        let text = match self.inner {
+            DeValue::String(text) => text.to_string(),
+            DeValue::Datetime(date) => date.to_string(),
+            _ => {
+                return Err(
+                    self.wrong_type("a date or time", format!("write {} = \"2027-01-01T03:00:00+01:00\"", self.key))
+                );
+            }
+        };
+        Moment::parse(&text).map_err(|error| self.place.problem_with_remedy_inside(error.to_string()).into())
     }
 
     /// The names and values of a table whose names are free.
@@ -176,6 +199,19 @@ impl<'a> Value<'a> {
             (name.get_ref().to_string(), Value::new(self.key, value.get_ref(), place))
         });
         Ok(entries.collect())
+    }
+}
+
+/// The type of a value, with an article.
+pub(super) fn kind_of(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a string",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a fraction",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
     }
 }
 

@@ -29,7 +29,8 @@
 //!   job due on a day that its zone leaves out (Apia, 2011-12-30) fires once at the next one's start.
 //! - `15W` stays in its month, and a month without a 31st has no `31W`; relative days are not
 //!   starred. [Quartz, `CronExpression`]
-//! - `H` as a day of month is drawn from 1 to 28, so that every month has it. [Jenkins]
+//! - `H` as a day of month is drawn from 1 to 28, so that every month has it, as Jenkins
+//!   does.
 //! - What other dialects read differently is refused with a rewrite: backward ranges, a step after
 //!   a name, `~`, names in part, `L` alone as a weekday.
 //!

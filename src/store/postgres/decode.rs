@@ -11,6 +11,7 @@ use crate::clock::BootInstant;
 use crate::fleet::{HostName, HostRow, InstanceId};
 use crate::job::JobName;
 use crate::lock::{FencingToken, PublicOwner, Resource};
+use crate::store::fleet::labels;
 use crate::store::{Acquired, Grant, Holder, PreviousOwner, StoreError};
 use crate::trigger::{Origin, RunId, Target, Trigger};
 
@@ -30,6 +31,14 @@ pub(super) fn malformed(what: impl Into<String>) -> StoreError {
 pub(super) fn word<T>(row: &PgRow, name: &'static str, read: fn(&str) -> Option<T>) -> Result<T, StoreError> {
     let text: String = column(row, name)?;
     read(&text).ok_or_else(|| malformed(format!("column {name} holds {text:?}")))
+}
+
+pub(super) fn job_name(row: &PgRow) -> Result<JobName, StoreError> {
+    JobName::new(column::<String>(row, "job")?).map_err(|error| malformed(error.to_string()))
+}
+
+pub(super) fn host_name(row: &PgRow) -> Result<HostName, StoreError> {
+    HostName::new(column::<String>(row, "name")?).map_err(|error| malformed(error.to_string()))
 }
 
 pub(super) fn resource(row: &PgRow, name: &'static str) -> Result<Resource, StoreError> {
@@ -54,7 +63,7 @@ pub(super) fn attempt(row: &PgRow) -> Result<u32, StoreError> {
 
 pub(super) fn trigger(row: &PgRow) -> Result<Trigger, StoreError> {
     Ok(Trigger {
-        job: JobName::new(column::<String>(row, "job")?).map_err(|error| malformed(error.to_string()))?,
+        job: job_name(row)?,
         scheduled_at: column(row, "scheduled_at")?,
         target: Target::from_column(column::<String>(row, "target")?),
         origin: Origin::from_column(column::<String>(row, "origin")?),
@@ -116,8 +125,9 @@ pub(super) fn holder(row: &PgRow) -> Result<Holder, StoreError> {
 pub(super) fn host(row: &PgRow) -> Result<HostRow, StoreError> {
     Ok(HostRow {
         instance: InstanceId::from_uuid(column(row, "instance")?),
-        name: HostName::new(column::<String>(row, "name")?).map_err(|error| malformed(error.to_string()))?,
+        name: host_name(row)?,
         version: column(row, "version")?,
+        labels: labels(&column::<String>(row, "labels")?),
         schedule_digest: column(row, "schedule_digest")?,
         clock_offset_ms: column(row, "clock_offset_ms")?,
         draining: column(row, "draining")?,

@@ -5,7 +5,7 @@ use super::runs::millis;
 use super::{PostgresStore, sql};
 use crate::clock::{BootInstant, Sample};
 use crate::fleet::{HostRow, InstanceId};
-use crate::store::{Fleet, HostBeat, Hosts, JobSeen, StoreError};
+use crate::store::{Fleet, HostBeat, Hosts, StoreError};
 
 #[async_trait]
 impl Hosts for PostgresStore {
@@ -42,14 +42,5 @@ impl Hosts for PostgresStore {
     async fn hosts(&self) -> Result<Vec<HostRow>, StoreError> {
         let call = self.work.call("list hosts").await?;
         self.all(call, self.query(sql::HOSTS)).await?.iter().map(host).collect()
-    }
-
-    async fn register(&self, instance: InstanceId, jobs: &[JobSeen]) -> Result<(), StoreError> {
-        let names: Vec<_> = jobs.iter().map(|seen| seen.job.as_str().to_owned()).collect();
-        let digests: Vec<_> = jobs.iter().map(|seen| seen.digest.clone()).collect();
-        let call = self.work.call("register jobs").await?;
-        let query = self.query(sql::REGISTER).bind(instance.as_uuid()).bind(names).bind(digests);
-        self.one(call, query).await?;
-        Ok(())
     }
 }

@@ -3,10 +3,12 @@
 //! What has to be decided in one round trip are versioned functions of the schema (`..._v1`), each
 //! of whose statements sees what was committed before it. `READ COMMITTED` is set at connecting;
 //! behind a pooler, which refuses that, a serialisation failure is an error like any other lock
-//! conflict, and tried again. No session state, no LISTEN; the two advisory locks are of a transaction.
+//! conflict, and tried again. No session state, no LISTEN; the advisory locks, one a job and one
+//! for the first migration, are of a transaction.
 
 mod decode;
 mod fleet;
+mod jobs;
 mod locks;
 mod pruning;
 mod recovery;

@@ -1,14 +1,13 @@
-//! What happens to runs that nobody ends: recovery and catch-up.
+//! What happens to runs that nobody ends.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
 
 use super::decode::{column, malformed};
-use super::runs::{lost_run, millis, overdue_run};
+use super::runs::{lost_run, overdue_run};
 use super::{PostgresStore, sql};
 use crate::clock::{BootInstant, Expected};
-use crate::job::JobName;
-use crate::store::{CatchUpPlan, JobProgress, ProgressQuery, Recovered, StoreError};
+use crate::store::{Recovered, StoreError};
 use crate::trigger::RunId;
 
 impl PostgresStore {
@@ -35,56 +34,5 @@ impl PostgresStore {
         }
         call.done();
         Ok(recovered)
-    }
-
-    pub(super) async fn read_progress(&self, queries: &[ProgressQuery]) -> Result<Vec<JobProgress>, StoreError> {
-        let names: Vec<_> = queries.iter().map(|query| query.job.as_str().to_owned()).collect();
-        let since: Vec<_> = queries.iter().map(|query| query.since).collect();
-        let mut call = self.work.call("read what is caught up").await?;
-        let query = self.query(sql::PROGRESS_JOBS).bind(&names).bind(&since);
-        let rows = self.run(&mut call, query).await?;
-        let mut progress = Vec::with_capacity(rows.len());
-        for row in &rows {
-            let job = JobName::new(column::<String>(row, "name")?).map_err(|error| malformed(error.to_string()))?;
-            progress.push(JobProgress {
-                job,
-                caught_up_through: column(row, "caught_up_through")?,
-                settled_through: column(row, "settled_through")?,
-                newest_before: column(row, "newest_before")?,
-                with_row: Vec::new(),
-            });
-        }
-        progress.sort_by(|a, b| a.job.cmp(&b.job));
-        let query = self.query(sql::PROGRESS_ROWS).bind(&names).bind(&since);
-        for row in self.all(call, query).await? {
-            let job: String = column(&row, "job")?;
-            if let Ok(at) = progress.binary_search_by(|known| known.job.as_str().cmp(&job)) {
-                progress[at].with_row.push(column(&row, "scheduled_at")?);
-            }
-        }
-        Ok(progress)
-    }
-
-    pub(super) async fn carry_out(&self, plan: &CatchUpPlan) -> Result<bool, StoreError> {
-        let call = self.work.call("catch up").await?;
-        let missed = &plan.missed;
-        let late = plan.late.as_ref();
-        let query = self
-            .query(sql::CATCH_UP)
-            .bind(plan.job.as_str())
-            .bind(plan.from)
-            .bind(plan.through)
-            .bind(plan.rows_since)
-            .bind(i64::try_from(plan.rows_seen).unwrap_or(i64::MAX))
-            .bind(missed.iter().map(|range| range.reason.as_str()).collect::<Vec<_>>())
-            .bind(missed.iter().map(|range| range.from).collect::<Vec<_>>())
-            .bind(missed.iter().map(|range| range.to).collect::<Vec<_>>())
-            .bind(missed.iter().map(|range| i64::try_from(range.count).unwrap_or(i64::MAX)).collect::<Vec<_>>())
-            .bind(late.map(|late| *late.run.as_uuid()))
-            .bind(late.map(|late| late.scheduled_at))
-            .bind(late.map(|late| late.resource.as_str().to_owned()))
-            .bind(late.map_or(0, |late| millis(late.start_deadline)))
-            .bind(late.map_or(0, |late| i32::try_from(late.reruns_left).unwrap_or(i32::MAX)));
-        column(&self.one(call, query).await?, "carried_out")
     }
 }

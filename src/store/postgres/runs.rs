@@ -1,17 +1,20 @@
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use sqlx::postgres::PgRow;
+use uuid::Uuid;
 
 use super::decode::{acquired, attempt, column, grant, malformed, optional_run_id, run_id, token, trigger, word};
 use super::{PostgresStore, Statement, Timeliness, sql};
 use crate::clock::{BootInstant, Expected};
+use crate::fleet::HostName;
 use crate::job::JobName;
 use crate::lock::FencingToken;
+use crate::store::endings::followers_json;
 use crate::store::{
-    Acquired, Became, CatchUpPlan, Claim, Claimant, Claimed, Ending, Finished, JobProgress, LockAtEnd, MissedRow,
-    ProgressQuery, Pruned, Recovered, Retention, RunFilter, RunKey, RunRow, Runs, StoreError, Taken, WaitingRun,
+    Acquired, Became, Claim, Claimant, Claimed, Ending, Finished, Follower, LockAtEnd, MissedRow, Pruned, Recovered,
+    Retention, RunFilter, RunKey, RunRow, Runs, StoreError, Taken, WaitingRun,
 };
-use crate::trigger::{Origin, RunId, RunState, SkipReason, Target, Trigger, TriggerKind};
+use crate::trigger::{Origin, RangeKind, RunId, RunState, SkipReason, Target, Trigger, TriggerKind};
 
 #[async_trait]
 impl Runs for PostgresStore {
@@ -63,7 +66,7 @@ impl Runs for PostgresStore {
         column(&self.one(call, query).await?, "started")
     }
 
-    async fn finish(&self, key: &RunKey, ending: &Ending) -> Result<Finished, StoreError> {
+    async fn finish(&self, key: &RunKey, ending: &Ending, followers: &[Follower]) -> Result<Finished, StoreError> {
         let call = self.work.call("finish a run").await?;
         let query = self
             .query(sql::FINISH)
@@ -79,7 +82,8 @@ impl Runs for PostgresStore {
             .bind(ending.started_at)
             .bind(ending.finished_at)
             .bind(ending.output_tail.as_deref())
-            .bind(*RunId::generate().as_uuid());
+            .bind(*RunId::generate().as_uuid())
+            .bind(followers_json(ending, followers));
         let row = self.one(call, query).await?;
         let lock = word(&row, "lock", |word| match word {
             "released" => Some(LockAtEnd::Released),
@@ -87,7 +91,7 @@ impl Runs for PostgresStore {
             "gone" => Some(LockAtEnd::Gone),
             _ => None,
         })?;
-        Ok(Finished { recorded: column(&row, "recorded")?, lock })
+        Ok(Finished { recorded: column(&row, "recorded")?, lock, followed: followed(&row)? })
     }
 
     async fn give_back(&self, key: &RunKey, reason: &str) -> Result<bool, StoreError> {
@@ -103,9 +107,9 @@ impl Runs for PostgresStore {
         column(&self.one(call, query).await?, "given")
     }
 
-    async fn waiting(&self) -> Result<Vec<WaitingRun>, StoreError> {
+    async fn waiting(&self, host: &HostName) -> Result<Vec<WaitingRun>, StoreError> {
         let call = self.work.call("list waiting runs").await?;
-        self.all(call, self.query(sql::WAITING)).await?.iter().map(waiting_run).collect()
+        self.all(call, self.query(sql::WAITING).bind(host.as_str())).await?.iter().map(waiting_run).collect()
     }
 
     async fn take(&self, run: RunId, by: &Claimant) -> Result<Taken, StoreError> {
@@ -140,20 +144,13 @@ impl Runs for PostgresStore {
         self.recover_what_is_lost(expected_now).await
     }
 
-    async fn progress(&self, queries: &[ProgressQuery]) -> Result<Vec<JobProgress>, StoreError> {
-        self.read_progress(queries).await
-    }
-
-    async fn catch_up(&self, plan: &CatchUpPlan) -> Result<bool, StoreError> {
-        self.carry_out(plan).await
-    }
-
     async fn missed(&self, filter: &RunFilter) -> Result<Vec<MissedRow>, StoreError> {
         let call = self.work.call("list missed triggers").await?;
         let query = self
             .query(sql::MISSED)
             .bind(filter.job.as_ref().map(JobName::as_str))
             .bind(filter.since)
+            .bind(filter.state.map(RunState::as_str))
             .bind(i64::from(filter.limit));
         self.all(call, query).await?.iter().map(missed_row).collect()
     }
@@ -243,6 +240,17 @@ fn became(row: &PgRow) -> Result<Became, StoreError> {
     })
 }
 
+/// The followers of a run that waits since its success.
+fn followed(row: &PgRow) -> Result<Vec<(JobName, RunId)>, StoreError> {
+    let jobs = column::<Option<Vec<String>>>(row, "followers")?.unwrap_or_default();
+    let runs = column::<Option<Vec<Uuid>>>(row, "followed")?.unwrap_or_default();
+    let pair = |(job, run)| {
+        let job = JobName::new(job).map_err(|error| malformed(error.to_string()))?;
+        Ok((job, RunId::from_uuid(run)))
+    };
+    jobs.into_iter().zip(runs).map(pair).collect()
+}
+
 fn waiting_run(row: &PgRow) -> Result<WaitingRun, StoreError> {
     Ok(WaitingRun {
         run: run_id(row, "id")?,
@@ -271,6 +279,7 @@ fn run_row(row: &PgRow) -> Result<RunRow, StoreError> {
         started_at: column(row, "started_at")?,
         finished_at: column(row, "finished_at")?,
         wait_until: column(row, "wait_until")?,
+        not_before: column(row, "not_before")?,
         exit_code: column(row, "exit_code")?,
         signal: column(row, "signal")?,
         reason: column(row, "reason")?,
@@ -282,6 +291,8 @@ fn run_row(row: &PgRow) -> Result<RunRow, StoreError> {
 fn missed_row(row: &PgRow) -> Result<MissedRow, StoreError> {
     Ok(MissedRow {
         job: column(row, "job")?,
+        target: Target::from_column(column::<String>(row, "target")?),
+        kind: word(row, "kind", RangeKind::from_column)?,
         from: column(row, "range_from")?,
         to: column(row, "range_to")?,
         count: u64::try_from(column::<i64>(row, "count")?).unwrap_or_default(),

@@ -12,8 +12,10 @@ use crate::store::{Migrated, SCHEMA_VERSION, Schema, SchemaError, StoreError};
 /// A migration may wait for another host's.
 pub(super) const MIGRATION_TIMEOUT: Duration = Duration::from_secs(60);
 
-const MIGRATIONS: &[Migration] =
-    &[Migration { version: 1, min_reader: 1, sql: include_str!("../../../migrations/postgres/0001_initial.sql") }];
+const MIGRATIONS: &[Migration] = &[
+    Migration { version: 1, min_reader: 1, sql: include_str!("../../../migrations/postgres/0001_initial.sql") },
+    Migration { version: 2, min_reader: 2, sql: include_str!("../../../migrations/postgres/0002_schedules.sql") },
+];
 
 #[async_trait]
 impl Schema for PostgresStore {

@@ -106,7 +106,7 @@ pub(super) const CLAIM: &str = concat!(
     "SELECT ",
     claim_columns!(),
     grant_columns!("c.lock"),
-    " FROM cronlatch_claim_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18) AS c"
+    " FROM cronlatch_claim_v2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18) AS c"
 );
 
 pub(super) const UNCLAIMED: &str = "
@@ -122,20 +122,32 @@ ORDER BY i.place";
 
 pub(super) const START: &str = "SELECT cronlatch_start_v1($1, $2, $3, $4) AS started";
 
-pub(super) const FINISH: &str =
-    "SELECT recorded, lock FROM cronlatch_finish_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
+pub(super) const FINISH: &str = "
+SELECT recorded, lock, followers, followed
+FROM cronlatch_finish_v2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
 
 pub(super) const GIVE_BACK: &str = "SELECT cronlatch_give_back_v1($1, $2, $3, $4, $5, $6) AS given";
 
+/// What a take would not refuse: of late runs, the oldest of each job and target.
 pub(super) const WAITING: &str = "
-SELECT id, job, scheduled_at, target, origin, attempt, trigger, created_at, wait_until
-FROM runs WHERE state = 'waiting' ORDER BY id LIMIT 1000";
+WITH clock AS MATERIALIZED (
+    SELECT cronlatch_now_v1() AS now
+), first AS MATERIALIZED (
+    SELECT job, target, min(scheduled_at) AS scheduled_at FROM runs, clock
+    WHERE state = 'waiting' AND trigger = 'catch_up' AND target IN ('', $1) AND wait_until > clock.now
+    GROUP BY job, target
+)
+SELECT r.id, r.job, r.scheduled_at, r.target, r.origin, r.attempt, r.trigger, r.created_at, r.wait_until
+FROM runs r CROSS JOIN clock LEFT JOIN first f ON f.job = r.job AND f.target = r.target
+WHERE r.state = 'waiting' AND r.target IN ('', $1) AND (r.not_before IS NULL OR r.not_before <= clock.now)
+  AND (r.trigger <> 'catch_up' OR f.scheduled_at IS NULL OR f.scheduled_at >= r.scheduled_at)
+ORDER BY r.id LIMIT 1000";
 
 pub(super) const TAKE: &str = concat!(
     "SELECT ",
     claim_columns!(),
     grant_columns!("c.lock"),
-    " FROM cronlatch_take_v1($1, $2, $3, $4, $5, $6, $7, $8, $9) AS c"
+    " FROM cronlatch_take_v2($1, $2, $3, $4, $5, $6, $7, $8, $9) AS c"
 );
 
 /// Open runs that seem to have no live lock. Reads only: nearly always there are none.
@@ -160,42 +172,75 @@ WHERE id IN (
     ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED)
 RETURNING id, job, scheduled_at, target, origin, attempt, resource, state, reason";
 
-pub(super) const PROGRESS_JOBS: &str = "
-SELECT j.name, j.caught_up_through,
-       greatest(j.caught_up_through, j.pruned_through) AS settled_through,
-       (SELECT max(r.scheduled_at) FROM runs r
-        WHERE r.job = j.name AND r.scheduled_at <= i.since AND r.target = '' AND r.origin = 'schedule') AS newest_before
-FROM unnest($1::text[], $2::timestamptz[]) AS i (job, since) JOIN jobs j ON j.name = i.job";
-
-pub(super) const PROGRESS_ROWS: &str = "
-SELECT r.job, r.scheduled_at
-FROM unnest($1::text[], $2::timestamptz[]) AS i (job, since) JOIN jobs j ON j.name = i.job
-JOIN runs r ON r.job = i.job AND r.scheduled_at > greatest(j.caught_up_through, i.since)
-WHERE r.origin = 'schedule' AND r.target = '' AND r.attempt = 1
-ORDER BY r.job, r.scheduled_at";
-
-pub(super) const CATCH_UP: &str =
-    "SELECT cronlatch_catch_up_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) AS carried_out";
-
-pub(super) const PRUNE_BY_AGE: &str = "SELECT cronlatch_prune_age_v1($1, $2) AS gone";
+pub(super) const PRUNE_BY_AGE: &str = "SELECT cronlatch_prune_age_v2($1, $2) AS gone";
 
 /// The next jobs to count.
 pub(super) const PRUNE_JOBS: &str = "SELECT name FROM jobs WHERE $1::text IS NULL OR name > $1 ORDER BY name LIMIT 50";
 
 pub(super) const PRUNE_BY_COUNT: &str = "SELECT cronlatch_prune_count_v1($1, $2, $3) AS gone";
 
+/// A state other than missed is no range's kind.
 pub(super) const MISSED: &str = "
-SELECT job, range_from, range_to, count, reason, recorded_at FROM trigger_ranges
-WHERE kind = 'missed' AND ($1::text IS NULL OR job = $1) AND ($2::timestamptz IS NULL OR range_to >= $2)
-ORDER BY id DESC LIMIT $3";
+SELECT job, target, kind, range_from, range_to, count, reason, recorded_at FROM trigger_ranges
+WHERE ($1::text IS NULL OR job = $1) AND ($2::timestamptz IS NULL OR range_to >= $2)
+  AND ($3::text IS NULL OR kind = $3)
+ORDER BY id DESC LIMIT $4";
 
 pub(super) const HISTORY: &str = "
 SELECT id, job, scheduled_at, target, origin, attempt, trigger, state, host, resource, token, claimed_at, started_at,
-       finished_at, wait_until, exit_code, signal, reason, blocked_by, output_tail
+       finished_at, wait_until, not_before, exit_code, signal, reason, blocked_by, output_tail
 FROM runs
 WHERE ($1::text IS NULL OR job = $1) AND ($2::text IS NULL OR state = $2)
   AND ($3::timestamptz IS NULL OR scheduled_at >= $3) AND ($4::uuid IS NULL OR id < $4)
 ORDER BY id DESC LIMIT $5";
+
+/// Makes jobs known.
+pub(super) const REGISTER: &str = "SELECT cronlatch_register_v2($1, $2, $3, $4, $5, $6)";
+
+/// Every live daemon's version of the jobs that are not the same on all. One look at the daemons is all
+/// if their schedules are one.
+pub(super) const DISAGREEMENTS: &str = "
+WITH live AS MATERIALIZED (
+    SELECT instance, name, schedule_digest
+    FROM hosts WHERE seen_at > cronlatch_now_v1() - stale_after_ms * interval '1 millisecond'
+), odd AS (
+    SELECT d.job FROM job_definitions d JOIN live l ON l.instance = d.instance
+    WHERE (SELECT min(schedule_digest) <> max(schedule_digest) FROM live)
+    GROUP BY d.job
+    HAVING min(d.digest) <> max(d.digest) OR count(*) < (SELECT count(*) FROM live)
+    ORDER BY d.job COLLATE \"C\" LIMIT 100
+)
+SELECT o.job, d.digest, l.name
+FROM odd o CROSS JOIN live l LEFT JOIN job_definitions d ON d.job = o.job AND d.instance = l.instance
+ORDER BY o.job COLLATE \"C\", d.digest COLLATE \"C\" NULLS LAST, l.name COLLATE \"C\"";
+
+pub(super) const PAUSE: &str = "SELECT outcome, paused_from, closed FROM cronlatch_pause_v1($1, $2, $3, $4)";
+
+pub(super) const RESUME: &str = "SELECT outcome, paused_from, closed FROM cronlatch_resume_v1($1)";
+
+pub(super) const PROGRESS_JOBS: &str = "
+SELECT p.job, p.target, p.caught_up_through,
+       greatest(p.caught_up_through, j.pruned_through) AS settled_through,
+       CASE WHEN j.paused AND (j.paused_until IS NULL OR j.paused_until > cronlatch_now_v1())
+                 OR j.paused_until > p.caught_up_through
+            THEN coalesce(j.paused_at, p.caught_up_through) END AS paused_from,
+       j.paused_until, CASE WHEN p.edited_at <= cronlatch_now_v1() THEN p.edited_at END AS edited_at
+FROM unnest($1::text[], $2::text[]) AS i (job, target)
+JOIN job_progress p ON p.job = i.job AND p.target = i.target
+JOIN jobs j ON j.name = i.job";
+
+pub(super) const PROGRESS_ROWS: &str = "
+SELECT r.job, r.target, r.scheduled_at
+FROM unnest($1::text[], $2::text[]) AS i (job, target)
+JOIN job_progress p ON p.job = i.job AND p.target = i.target
+JOIN jobs j ON j.name = i.job
+JOIN runs r ON r.job = i.job AND r.scheduled_at > greatest(p.caught_up_through, j.pruned_through)
+WHERE r.origin = 'schedule' AND r.target = i.target AND r.attempt = 1
+ORDER BY r.job, r.target, r.scheduled_at";
+
+pub(super) const CATCH_UP: &str = "
+SELECT cronlatch_catch_up_v2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
+    AS carried_out";
 
 /// The beat, and who else lives.
 pub(super) const BEAT: &str = "
@@ -213,8 +258,6 @@ SELECT instance, name, version, labels, schedule_digest, clock_offset_ms, draini
 FROM hosts WHERE seen_at > cronlatch_now_v1() - stale_after_ms * interval '1 millisecond' ORDER BY instance";
 
 pub(super) const NOW: &str = "SELECT cronlatch_now_v1() AS now";
-
-pub(super) const REGISTER: &str = "SELECT cronlatch_register_v1($1, $2, $3)";
 
 /// Makes the schema's own row, if there is none. Two hosts that make the first table at once would
 /// meet in the catalogue's unique index, IF NOT EXISTS or not: hence the one advisory lock, which

@@ -1,4 +1,4 @@
-//! Claims: what `cronlatch_claim_v1` and `cronlatch_take_v1` are on PostgreSQL, step by step in one
+//! Claims: what `cronlatch_claim_v2` and `cronlatch_take_v2` are on PostgreSQL, step by step in one
 //! transaction.
 
 use std::time::Duration;
@@ -18,7 +18,8 @@ use crate::trigger::{Origin, RunId, RunState, SkipReason, Target, TriggerKind};
 
 impl Transaction<'_> {
     pub(super) async fn claim(&mut self, claim: &Claim) -> Result<Claimed, StoreError> {
-        let row = self.one(sqlx::query(sql::CLAIM_JOB).bind(claim.trigger.job.as_str())).await?;
+        let look = sqlx::query(sql::CLAIM_JOB).bind(claim.trigger.job.as_str()).bind(claim.trigger.target.as_str());
+        let row = self.one(look).await?;
         let now = instant(&row, "now")?;
         let early = between(now, claim.trigger.scheduled_at);
         if early > Duration::from_secs(1) {
@@ -34,10 +35,10 @@ impl Transaction<'_> {
         if column::<Option<bool>>(&row, "paused")?.unwrap_or_default() {
             return Ok(Claimed::Paused);
         }
-        let of_schedule = claim.kind == TriggerKind::Schedule
-            && claim.trigger.origin == Origin::schedule()
-            && claim.trigger.target == Target::fleet();
-        if of_schedule && is_past(optional_instant(&row, "caught_up_through")?) {
+        let of_schedule = claim.kind == TriggerKind::Schedule && claim.trigger.origin == Origin::schedule();
+        // A watermark in the future was left by a clock that was wrong.
+        let caught_up_through = optional_instant(&row, "caught_up_through")?.filter(|at| *at <= now);
+        if of_schedule && is_past(caught_up_through) {
             return Ok(Claimed::Settled);
         }
         self.insert_run(claim, now).await?;
@@ -200,7 +201,7 @@ impl Transaction<'_> {
         if state != RunState::Waiting {
             return Ok(Taken::Gone);
         }
-        if column(&row, "paused")? {
+        if column::<Option<bool>>(&row, "not_now")?.unwrap_or_default() {
             return Ok(Taken::NotNow);
         }
         let job = JobName::new(column::<String>(&row, "job")?).map_err(|error| malformed(error.to_string()))?;
@@ -224,9 +225,19 @@ impl Transaction<'_> {
                     .bind(grant.token.get())
                     .bind(text(grant.acquired_at));
                 self.all(query).await?;
+                self.shift_late_runs(run, grant.acquired_at).await?;
                 Ok(Taken::Granted(grant))
             }
         }
+    }
+
+    /// Moves the late runs after one that starts now, if that is one.
+    async fn shift_late_runs(&mut self, run: RunId, now: DateTime<Utc>) -> Result<(), StoreError> {
+        let shift = sqlx::query(sql::SHIFT_LATE_RUNS).bind(run.to_string()).bind(text(now));
+        if !self.all(shift).await?.is_empty() {
+            self.all(sqlx::query(sql::LATE_RUN_STARTS).bind(run.to_string()).bind(text(now))).await?;
+        }
+        Ok(())
     }
 }
 

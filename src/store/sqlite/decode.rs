@@ -11,6 +11,7 @@ use crate::clock::BootInstant;
 use crate::fleet::{HostName, HostRow, InstanceId};
 use crate::job::JobName;
 use crate::lock::{FencingToken, PublicOwner, Resource};
+use crate::store::fleet::labels;
 use crate::store::{Holder, LockRow, StoreError};
 use crate::trigger::{Origin, RunId, Target, Trigger};
 
@@ -60,6 +61,14 @@ fn uuid(text: &str) -> Result<Uuid, StoreError> {
     Uuid::try_parse(text).map_err(|error| malformed(format!("{text:?} is no UUID: {error}")))
 }
 
+pub(super) fn job_name(row: &SqliteRow) -> Result<JobName, StoreError> {
+    JobName::new(column::<String>(row, "job")?).map_err(|error| malformed(error.to_string()))
+}
+
+pub(super) fn host_name(row: &SqliteRow) -> Result<HostName, StoreError> {
+    HostName::new(column::<String>(row, "name")?).map_err(|error| malformed(error.to_string()))
+}
+
 pub(super) fn resource(row: &SqliteRow, name: &'static str) -> Result<Resource, StoreError> {
     Resource::new(column::<String>(row, name)?).map_err(|error| malformed(error.to_string()))
 }
@@ -82,7 +91,7 @@ pub(super) fn attempt(row: &SqliteRow) -> Result<u32, StoreError> {
 
 pub(super) fn trigger(row: &SqliteRow) -> Result<Trigger, StoreError> {
     Ok(Trigger {
-        job: JobName::new(column::<String>(row, "job")?).map_err(|error| malformed(error.to_string()))?,
+        job: job_name(row)?,
         scheduled_at: instant(row, "scheduled_at")?,
         target: Target::from_column(column::<String>(row, "target")?),
         origin: Origin::from_column(column::<String>(row, "origin")?),
@@ -132,8 +141,9 @@ pub(super) fn raw(token: Option<FencingToken>) -> Option<i64> {
 pub(super) fn host(row: &SqliteRow) -> Result<HostRow, StoreError> {
     Ok(HostRow {
         instance: InstanceId::from_uuid(uuid(column(row, "instance")?)?),
-        name: HostName::new(column::<String>(row, "name")?).map_err(|error| malformed(error.to_string()))?,
+        name: host_name(row)?,
         version: column(row, "version")?,
+        labels: labels(column(row, "labels")?),
         schedule_digest: column(row, "schedule_digest")?,
         clock_offset_ms: column(row, "clock_offset_ms")?,
         draining: column(row, "draining")?,

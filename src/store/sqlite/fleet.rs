@@ -5,7 +5,7 @@ use super::runs::millis;
 use super::{SqliteStore, all, sql};
 use crate::clock::{BootInstant, Sample};
 use crate::fleet::{HostRow, InstanceId};
-use crate::store::{Fleet, HostBeat, Hosts, JobSeen, StoreError};
+use crate::store::{Fleet, HostBeat, Hosts, StoreError};
 
 #[async_trait]
 impl Hosts for SqliteStore {
@@ -40,22 +40,5 @@ impl Hosts for SqliteStore {
     async fn hosts(&self) -> Result<Vec<HostRow>, StoreError> {
         let call = self.work.call("list hosts").await?;
         all(call, sqlx::query(sql::HOSTS)).await?.iter().map(host).collect()
-    }
-
-    async fn register(&self, instance: InstanceId, jobs: &[JobSeen]) -> Result<(), StoreError> {
-        let names: Vec<_> = jobs.iter().map(|seen| seen.job.as_str()).collect();
-        let names = serde_json::to_string(&names).expect("strings can be written as JSON");
-        let mut transaction = self.begin("register jobs").await?;
-        for seen in jobs {
-            let query = sqlx::query(sql::REGISTER_JOB).bind(seen.job.as_str()).bind(seen.digest.clone());
-            transaction.all(query).await?;
-            let query = sqlx::query(sql::REGISTER_DEFINITION)
-                .bind(seen.job.as_str())
-                .bind(seen.digest.clone())
-                .bind(instance.to_string());
-            transaction.all(query).await?;
-        }
-        transaction.all(sqlx::query(sql::FORGET_DEFINITIONS).bind(instance.to_string()).bind(names)).await?;
-        transaction.commit().await
     }
 }

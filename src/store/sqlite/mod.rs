@@ -12,6 +12,7 @@ mod decode;
 mod filesystem;
 mod fleet;
 mod gate;
+mod jobs;
 mod locks;
 mod pruning;
 mod recovery;

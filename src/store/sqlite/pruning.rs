@@ -63,12 +63,14 @@ impl SqliteStore {
         Ok(u64::try_from(gone.len()).unwrap_or(u64::MAX))
     }
 
-    /// Locks and ranges that are as old, and daemons that are gone.
+    /// Locks and ranges that are as old, daemons that are gone, and watermarks of hosts that are.
     async fn prune_the_rest(&self, keep: i64) -> Result<(), StoreError> {
         let mut transaction = self.begin("prune the history").await?;
         transaction.all(sqlx::query(sql::PRUNE_LOCKS).bind(keep)).await?;
         transaction.all(sqlx::query(sql::PRUNE_RANGES).bind(keep)).await?;
         transaction.all(sqlx::query(sql::FORGET_DEAD)).await?;
+        transaction.all(sqlx::query(sql::TARGETS_SEEN)).await?;
+        transaction.all(sqlx::query(sql::FORGET_TARGETS).bind(keep)).await?;
         transaction.all(sqlx::query(sql::FORGET_ORPHANS)).await?;
         transaction.commit().await
     }

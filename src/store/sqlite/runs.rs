@@ -8,12 +8,14 @@ use super::decode::{attempt, column, instant, optional_instant, optional_run_id,
 use super::transaction::Transaction;
 use super::{SqliteStore, all, sql};
 use crate::clock::Expected;
+use crate::fleet::HostName;
+use crate::job::JobName;
 use crate::lock::{FencingToken, Resource};
 use crate::store::{
-    CatchUpPlan, Claim, Claimant, Claimed, Ending, Finished, JobProgress, LockAtEnd, MissedRow, ProgressQuery, Pruned,
-    Recovered, Retention, RunFilter, RunKey, RunRow, Runs, StoreError, Taken, WaitingRun,
+    Claim, Claimant, Claimed, Ending, Finished, Follower, LockAtEnd, MissedRow, Pruned, Recovered, Retention,
+    RunFilter, RunKey, RunRow, Runs, StoreError, Taken, WaitingRun,
 };
-use crate::trigger::{Origin, RunId, RunState, Target, Trigger, TriggerKind};
+use crate::trigger::{Origin, RangeKind, RunId, RunState, Target, Trigger, TriggerKind};
 
 #[async_trait]
 impl Runs for SqliteStore {
@@ -53,9 +55,18 @@ impl Runs for SqliteStore {
         Ok(started)
     }
 
-    async fn finish(&self, key: &RunKey, ending: &Ending) -> Result<Finished, StoreError> {
+    async fn finish(&self, key: &RunKey, ending: &Ending, followers: &[Follower]) -> Result<Finished, StoreError> {
         let mut transaction = self.begin("finish a run").await?;
         let recorded = transaction.record_ending(key, ending).await?;
+        let mut followed = Vec::new();
+        if ending.state == RunState::Succeeded && recorded != Recorded::No {
+            for follower in followers {
+                if recorded == Recorded::Now {
+                    transaction.follow(key.run, follower).await?;
+                }
+                followed.extend(transaction.followed(key.run, &follower.job).await?);
+            }
+        }
         let look = sqlx::query(sql::FINISH_LOCK_LOOK)
             .bind(key.resource.as_str())
             .bind(key.owner.reveal())
@@ -68,7 +79,7 @@ impl Runs for SqliteStore {
             }
         };
         transaction.commit().await?;
-        Ok(Finished { recorded, lock })
+        Ok(Finished { recorded: recorded != Recorded::No, lock, followed })
     }
 
     async fn give_back(&self, key: &RunKey, reason: &str) -> Result<bool, StoreError> {
@@ -86,9 +97,9 @@ impl Runs for SqliteStore {
         Ok(given)
     }
 
-    async fn waiting(&self) -> Result<Vec<WaitingRun>, StoreError> {
+    async fn waiting(&self, host: &HostName) -> Result<Vec<WaitingRun>, StoreError> {
         let call = self.work.call("list waiting runs").await?;
-        all(call, sqlx::query(sql::WAITING)).await?.iter().map(waiting_run).collect()
+        all(call, sqlx::query(sql::WAITING).bind(host.as_str())).await?.iter().map(waiting_run).collect()
     }
 
     async fn take(&self, run: RunId, claimant: &Claimant) -> Result<Taken, StoreError> {
@@ -102,19 +113,12 @@ impl Runs for SqliteStore {
         self.recover_in_one_transaction(expected_now).await
     }
 
-    async fn progress(&self, queries: &[ProgressQuery]) -> Result<Vec<JobProgress>, StoreError> {
-        self.read_progress(queries).await
-    }
-
-    async fn catch_up(&self, plan: &CatchUpPlan) -> Result<bool, StoreError> {
-        self.catch_up_in_one_transaction(plan).await
-    }
-
     async fn missed(&self, filter: &RunFilter) -> Result<Vec<MissedRow>, StoreError> {
         let call = self.work.call("list missed triggers").await?;
         let query = sqlx::query(sql::MISSED)
             .bind(filter.job.as_ref().map(|job| job.as_str().to_owned()))
             .bind(filter.since.map(text))
+            .bind(filter.state.map(RunState::as_str))
             .bind(i64::from(filter.limit));
         all(call, query).await?.iter().map(missed_row).collect()
     }
@@ -135,20 +139,31 @@ impl Runs for SqliteStore {
     }
 }
 
+/// Whether a row took an ending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Recorded {
+    /// It is another run's, or another ending was recorded before.
+    No,
+    /// By this call.
+    Now,
+    /// By an earlier one.
+    Before,
+}
+
 impl Transaction<'_> {
-    /// Whether the row takes the ending, and writes it if so.
-    async fn record_ending(&mut self, key: &RunKey, ending: &Ending) -> Result<bool, StoreError> {
+    /// Writes an ending if the row takes it.
+    async fn record_ending(&mut self, key: &RunKey, ending: &Ending) -> Result<Recorded, StoreError> {
         let look = sqlx::query(sql::FINISH_LOOK)
             .bind(key.run.to_string())
             .bind(key.owner.public().as_str().to_owned())
             .bind(key.token.get());
         let row = self.one(look).await?;
         if column::<Option<&str>>(&row, "state")?.is_none() {
-            return Ok(false);
+            return Ok(Recorded::No);
         }
         let state = word(&row, "state", RunState::from_column)?;
         if !matches!(state, RunState::Claimed | RunState::Running | RunState::Lost) {
-            return Ok(state == ending.state);
+            return Ok(if state == ending.state { Recorded::Before } else { Recorded::No });
         }
         let query = sqlx::query(sql::FINISH)
             .bind(key.run.to_string())
@@ -171,7 +186,29 @@ impl Transaction<'_> {
         if ending.state == RunState::Succeeded && state == RunState::Lost {
             self.all(sqlx::query(sql::LATE_SUCCESS).bind(key.run.to_string())).await?;
         }
-        Ok(true)
+        Ok(Recorded::Now)
+    }
+
+    /// Makes a follower wait, if it is due.
+    async fn follow(&mut self, upstream: RunId, follower: &Follower) -> Result<(), StoreError> {
+        let upstreams: Vec<_> = follower.upstreams.iter().map(JobName::as_str).collect();
+        let query = sqlx::query(sql::FOLLOW)
+            .bind(upstream.to_string())
+            .bind(follower.run.to_string())
+            .bind(follower.job.as_str().to_owned())
+            .bind(serde_json::to_string(&upstreams).expect("strings can be written as JSON"))
+            .bind(follower.resource.as_str().to_owned())
+            .bind(millis(follower.start_deadline))
+            .bind(i64::from(follower.reruns_left));
+        self.all(query).await?;
+        Ok(())
+    }
+
+    /// A follower with the run that waits since this success.
+    async fn followed(&mut self, upstream: RunId, job: &JobName) -> Result<Option<(JobName, RunId)>, StoreError> {
+        let query = sqlx::query(sql::FOLLOWED).bind(upstream.to_string()).bind(job.as_str());
+        let row = self.optional(query).await?;
+        row.map(|row| Ok((job.clone(), run_id(&row, "id")?))).transpose()
     }
 
     /// Makes the next attempt of a lost run wait, if it may have one.
@@ -195,6 +232,8 @@ pub(super) fn millis(duration: Duration) -> i64 {
 fn missed_row(row: &SqliteRow) -> Result<MissedRow, StoreError> {
     Ok(MissedRow {
         job: column(row, "job")?,
+        target: Target::from_column(column::<String>(row, "target")?),
+        kind: word(row, "kind", RangeKind::from_column)?,
         from: instant(row, "range_from")?,
         to: instant(row, "range_to")?,
         count: u64::try_from(column::<i64>(row, "count")?).unwrap_or_default(),
@@ -231,6 +270,7 @@ fn run_row(row: &SqliteRow) -> Result<RunRow, StoreError> {
         started_at: optional_instant(row, "started_at")?,
         finished_at: optional_instant(row, "finished_at")?,
         wait_until: optional_instant(row, "wait_until")?,
+        not_before: optional_instant(row, "not_before")?,
         exit_code: column(row, "exit_code")?,
         signal: column(row, "signal")?,
         reason: column(row, "reason")?,

@@ -9,8 +9,10 @@ use super::{SqliteStore, all, execute, sql};
 use crate::store::schema::{Migration, judge};
 use crate::store::{Migrated, SCHEMA_VERSION, Schema, SchemaError, StoreError};
 
-const MIGRATIONS: &[Migration] =
-    &[Migration { version: 1, min_reader: 1, sql: include_str!("../../../migrations/sqlite/0001_initial.sql") }];
+const MIGRATIONS: &[Migration] = &[
+    Migration { version: 1, min_reader: 1, sql: include_str!("../../../migrations/sqlite/0001_initial.sql") },
+    Migration { version: 2, min_reader: 2, sql: include_str!("../../../migrations/sqlite/0002_schedules.sql") },
+];
 
 #[async_trait]
 impl Schema for SqliteStore {

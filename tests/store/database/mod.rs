@@ -162,6 +162,20 @@ impl TestDb {
         }
     }
 
+    /// Makes the server tell deadlocks from other waits for a lock: it looks before these give up.
+    /// Sessions that are open already don't take part.
+    pub async fn look_for_deadlocks(&self) {
+        if let Self::Postgres(database) = self {
+            let name = database.name();
+            self.sql(format!("ALTER DATABASE {name} SET deadlock_timeout = '20ms'")).await;
+        }
+    }
+
+    /// The deadlocks that it found.
+    pub fn deadlocks_logged(&self) -> Vec<String> {
+        self.errors_logged().into_iter().filter(|line| line.contains("deadlock")).collect()
+    }
+
     /// The PostgreSQL database, in cases that run there alone.
     pub fn as_postgres(&self) -> &PostgresDatabase {
         let Self::Postgres(database) = self else { panic!("a case for PostgreSQL alone") };
