@@ -230,6 +230,10 @@ fn clock_changes_at_which_nothing_can_tick_are_no_surprise() {
     assert_eq!(texts(&daily().without(vec![weekend.expect("valid")]).expect("workdays are left")), [""; 0]);
     let late = daily().cautions(instant("2027-10-31T12:00:00Z"));
     assert!(late.iter().all(|caution| caution.to_string().starts_with("2028-")), "{late:?}");
+    // The 28th of March is a Sunday of a clock change in 2027, not in 2026.
+    let yearly = Schedule::parse("30 2 28 3 *", Tz::Europe__Berlin).expect("valid");
+    assert_eq!(yearly.cautions(instant("2026-03-27T01:00:00Z")).len(), 1, "366 days later to the second");
+    assert_eq!(yearly.cautions(instant("2026-03-27T00:59:59Z")).len(), 0);
     assert!(daily().cautions(chrono::DateTime::<chrono::Utc>::MAX_UTC).is_empty());
 }
 

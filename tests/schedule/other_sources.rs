@@ -26,6 +26,16 @@ fn a_period_is_counted_from_the_epoch_plus_its_offset() {
 }
 
 #[test]
+fn a_period_ends_with_the_last_year_that_an_expression_can_name() {
+    let century = Duration::from_secs(36_525 * 86_400);
+    let schedule = Schedule::every(century, Duration::from_secs(86_400), Tz::UTC).expect("a good period");
+    let expected = ["1970-01-02T00:00:00Z", "2070-01-02T00:00:00Z"].map(instant);
+    assert_eq!(firings(&schedule, DateTime::<Utc>::MIN_UTC).collect::<Vec<_>>(), expected);
+    let passed = schedule.passed(DateTime::<Utc>::MIN_UTC, DateTime::<Utc>::MAX_UTC);
+    assert_eq!(passed.live.map(|live| (live.count, live.last)), Some((2, expected[1])));
+}
+
+#[test]
 fn a_period_that_is_none_is_refused() {
     let judge = |period, offset| Schedule::every(period, offset, Tz::UTC).map(drop);
     let (zero, second) = (Duration::ZERO, Duration::from_secs(1));

@@ -1,7 +1,7 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 use chrono_tz::Tz;
 
-use super::field::Field;
+use super::expression::Field;
 
 /// Why an expression is refused; the text names the place and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -36,11 +36,12 @@
 //!
 //! # How
 //! ```text
-//! text -> token.rs -> item.rs -> values.rs, a field each -> fields.rs
-//!                                                             |      |
-//!      cron::Schedule (local time), relative days: ticks.rs <-/      \-> calendar.rs, what has passed;
-//!         |                                                               words/, cautions/
-//!         \-> local.rs, gaps and folds -> instants -> window.rs, blackout.rs
+//! text -> expression/: token.rs -> item.rs -> values.rs, a field each -> fields.rs
+//!                                                                         |     |
+//!                 cron::Schedule (local time), relative days: ticks.rs <--/     \-> passed/, words/,
+//!                        |                                                          cautions/
+//!                        \-> local.rs, gaps and folds --\
+//!                                            every.rs ---+-> source.rs -> window.rs, blackout.rs
 //! ```
 //! The `cron` crate iterates, and this folder is its only user. It speaks Quartz and would
 //! misread a crontab, so it sees canonical text only (numbers in range, weekdays by name), and
@@ -53,29 +54,16 @@
 //! the compiled-in tz database knows. It knows no holidays.
 
 mod blackout;
-mod calendar;
 mod cautions;
 mod change;
-mod counted;
-mod day;
-mod dialect;
 mod error;
 mod every;
 mod expression;
-mod field;
-mod fields;
-mod hashed;
-mod item;
 mod local;
-mod numbers;
 mod passed;
 mod reading;
-mod relative_day;
 mod source;
 mod stretch;
-mod ticks;
-mod token;
-mod values;
 mod window;
 mod words;
 mod zone;
@@ -96,10 +84,9 @@ pub use blackout::{Blackout, InvalidBlackout};
 pub use cautions::Caution;
 pub use error::{FieldProblem, InvalidSchedule};
 pub use every::InvalidEvery;
-pub use field::Field;
+pub use expression::{Field, MAX_BYTES};
 pub use passed::{Passed, Span};
 pub use reading::{FoldRule, GapRule, Reading};
-pub use token::MAX_BYTES;
 pub use zone::{InvalidZone, parse_zone};
 
 /// When a job ticks, and in which zone that is told. Cheap to clone.

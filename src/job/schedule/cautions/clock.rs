@@ -2,9 +2,8 @@ use chrono::{NaiveDateTime, TimeDelta, Timelike};
 use chrono_tz::Tz;
 
 use super::super::change::Change;
-use super::super::counted::Counted;
-use super::super::day::local_times;
 use super::super::expression::Expression;
+use super::super::passed::{Counted, local_times};
 use super::super::reading::{FoldRule, GapRule};
 use super::super::stretch::{Stretch, instant};
 use super::Setting;

@@ -1,8 +1,4 @@
-use super::super::field::Field;
-use super::super::fields::Fields;
-use super::super::numbers::Numbers;
-use super::super::relative_day::RelativeDay;
-use super::super::token::Tokens;
+use super::super::expression::{Field, Fields, Numbers, RelativeDay, Tokens};
 use super::super::words::{list, month};
 use super::day_token;
 

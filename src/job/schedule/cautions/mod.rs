@@ -10,8 +10,7 @@ use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 
 use super::blackout::Blackouts;
-use super::expression::Expression;
-use super::token::{Tokens, tokenise};
+use super::expression::{Expression, Tokens, tokenise};
 use super::window::Window;
 
 /// Something surprising about one expression, and the remedy.

@@ -1,7 +1,4 @@
-use super::super::field::Field;
-use super::super::fields::Fields;
-use super::super::token::Tokens;
-use super::super::values::Values;
+use super::super::expression::{Field, Fields, Tokens, Values};
 
 /// Steps over a whole range that don't divide it, so that the last is nearer to the next first.
 pub(super) fn uneven(fields: &Fields, tokens: &Tokens<'_>) -> Vec<String> {
@@ -55,13 +52,11 @@ fn text(field: Field, step: u16, values: &Values, is_followed: bool) -> Option<S
     let after_last = numbers.first()? + length - numbers.last()?;
     let pairs = numbers.windows(2).map(|pair| (pair[0], pair[1], pair[1] - pair[0]));
     let mut around = pairs.chain([(*numbers.last()?, *numbers.first()?, after_last)]);
-    let is_day = field == Field::DayOfMonth;
-    // Months have no length in common: days never come around evenly.
-    let (last, first, distance) =
-        around.find(|(_, first, distance)| *distance != step || is_day && Some(first) == numbers.first())?;
+    // No step but 31 comes around evenly in a month of 31 days, let alone in others.
+    let (last, first, distance) = around.find(|(.., distance)| *distance != step)?;
     let unit = unit(field);
     let plural = if distance == 1 { "" } else { "s" };
-    let in_long_months = if is_day { ", in a month of 31 days" } else { "" };
+    let in_long_months = if field == Field::DayOfMonth { ", in a month of 31 days" } else { "" };
     is_followed.then(|| {
         format!(
             "{} is {distance} {unit}{plural} before the next {}{in_long_months}; {}",

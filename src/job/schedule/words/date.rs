@@ -1,6 +1,4 @@
-use super::super::fields::Fields;
-use super::super::relative_day::RelativeDay;
-use super::super::values::Values;
+use super::super::expression::{Fields, RelativeDay, Values};
 use super::list::{Progression, list, ordinal, runs};
 
 const MONTHS: [&str; 12] = [

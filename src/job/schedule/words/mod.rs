@@ -14,7 +14,7 @@ use chrono_tz::Tz;
 
 use super::blackout::{Blackout, Recurrence};
 use super::every::Every;
-use super::fields::Fields;
+use super::expression::Fields;
 use super::source::{Crontab, Source};
 use super::window::Window;
 

@@ -1,5 +1,4 @@
-use super::super::fields::Fields;
-use super::super::values::Values;
+use super::super::expression::{Fields, Values};
 use super::list::{Progression, list, ordinal, runs};
 
 /// So many times of a day are written out at most.

@@ -2,12 +2,12 @@ use std::collections::HashMap;
 
 use chrono_tz::Tz;
 
-use super::change::{Change, offset_at};
+use super::super::change::{Change, offset_at};
+use super::super::expression::Expression;
+use super::super::reading::{FoldRule, GapRule};
+use super::super::stretch::{Stretch, instant};
 use super::counted::Counted;
 use super::day::{Day, local_times};
-use super::expression::Expression;
-use super::reading::{FoldRule, GapRule};
-use super::stretch::{Stretch, instant};
 
 /// Counts what expressions name, without asking them for one instant after the other.
 ///
@@ -15,7 +15,7 @@ use super::stretch::{Stretch, instant};
 /// So a whole day counts as much as any other that the same expressions match; what is left are
 /// parts of days, and those near a clock change, where each expression has its rule.
 #[derive(Debug)]
-pub(super) struct Calendar<'a> {
+pub struct Calendar<'a> {
     zone: Tz,
     expressions: &'a [Expression],
     /// All that lie in what is counted, and some around it.
@@ -29,13 +29,13 @@ const MARGIN: i64 = 2 * Day::LENGTH;
 
 impl<'a> Calendar<'a> {
     /// For counting inside a stretch.
-    pub(super) fn new(zone: Tz, expressions: &'a [Expression], stretch: Stretch) -> Self {
+    pub fn new(zone: Tz, expressions: &'a [Expression], stretch: Stretch) -> Self {
         let around = Stretch { from: stretch.from - MARGIN, to: stretch.to + MARGIN };
         Self { zone, expressions, changes: Change::of(zone, around), whole_days: HashMap::new() }
     }
 
     /// What lies in a part of the stretch; what several expressions name counts once.
-    pub(super) fn count(&mut self, stretch: Stretch) -> Option<Counted> {
+    pub fn count(&mut self, stretch: Stretch) -> Option<Counted> {
         let (mut counted, mut from) = (None, stretch.from);
         while from < stretch.to {
             let offset = offset_at(self.zone, from);

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use super::error::FieldProblem;
+use super::super::error::FieldProblem;
 
 /// A field of an expression: its place, its range and its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
 /// One number or name as typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Value {
+pub struct Value {
     /// Its number.
     pub number: u16,
     /// Whether it was typed as a name.
@@ -37,7 +37,7 @@ pub(super) struct Value {
 
 impl Field {
     /// The least number.
-    pub(super) fn least(self) -> u16 {
+    pub fn least(self) -> u16 {
         match self {
             Self::Second | Self::Minute | Self::Hour | Self::DayOfWeek => 0,
             Self::DayOfMonth | Self::Month => 1,
@@ -46,7 +46,7 @@ impl Field {
     }
 
     /// The greatest number; 7 for the weekday, as `*` and `1/2` reach it in crontab(5).
-    pub(super) fn greatest(self) -> u16 {
+    pub fn greatest(self) -> u16 {
         match self {
             Self::Second | Self::Minute => 59,
             Self::Hour => 23,
@@ -58,7 +58,7 @@ impl Field {
     }
 
     /// What is allowed, in words.
-    pub(super) fn allowed(self) -> &'static str {
+    pub fn allowed(self) -> &'static str {
         match self {
             Self::Second | Self::Minute => "0-59",
             Self::Hour => "0-23",
@@ -70,7 +70,7 @@ impl Field {
     }
 
     /// A range that would do.
-    pub(super) fn example(self) -> &'static str {
+    pub fn example(self) -> &'static str {
         match self {
             Self::Second | Self::Minute | Self::Hour | Self::DayOfMonth | Self::Month => "1-5",
             Self::DayOfWeek => "MON-FRI",
@@ -79,12 +79,12 @@ impl Field {
     }
 
     /// Whether `?` may stand for `*`.
-    pub(super) fn is_day(self) -> bool {
+    pub fn is_day(self) -> bool {
         matches!(self, Self::DayOfMonth | Self::DayOfWeek)
     }
 
     /// Reads a number or a name.
-    pub(super) fn value(self, text: &str) -> Result<Value, FieldProblem> {
+    pub fn value(self, text: &str) -> Result<Value, FieldProblem> {
         if let Some(number) = self.number_of(text) {
             return Ok(Value { number, named: true });
         }
@@ -98,7 +98,7 @@ impl Field {
     }
 
     /// Writes a number the way its neighbour was typed.
-    pub(super) fn write(self, number: u16, named: bool) -> String {
+    pub fn write(self, number: u16, named: bool) -> String {
         let index = usize::from(number);
         match self {
             Self::Month if named => MONTHS[index - 1].to_owned(),

@@ -1,7 +1,7 @@
-use super::error::FieldProblem;
+use super::super::error::FieldProblem;
 
 /// Refuses what only other dialects of cron know, each with its own remedy.
-pub(super) fn refuse_other_dialects(item: &str) -> Result<(), FieldProblem> {
+pub fn refuse_other_dialects(item: &str) -> Result<(), FieldProblem> {
     if item.is_empty() {
         return Err(FieldProblem::EmptyItem);
     }

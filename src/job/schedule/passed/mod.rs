@@ -1,12 +1,24 @@
+//! What has passed of a schedule, counted without a walk over every instant.
+//!
+//! Expressions are counted by days ([`Calendar`]), periods by division; both from one blackout
+//! window to the next. Where these are too many, the instants are looked at, and where those are too
+//! many, too, the middle is left out: first and last are true, the number is a lower bound.
+
+mod calendar;
+mod counted;
+mod day;
+
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 
 use super::blackout::Blackouts;
-use super::calendar::Calendar;
-use super::counted::Counted;
 use super::every::Every;
 use super::source::Source;
 use super::stretch::{Stretch, ceiling, instant};
+use calendar::Calendar;
+
+pub(super) use counted::Counted;
+pub(super) use day::local_times;
 
 /// What has passed of a schedule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,14 +1,14 @@
 use chrono::{Datelike, NaiveDate};
 
-use super::error::InvalidSchedule;
+use super::super::error::InvalidSchedule;
+use super::super::reading::Reading;
 use super::field::Field;
-use super::reading::Reading;
 use super::token::tokenise;
 use super::values::Values;
 
 /// The fields of an expression that was read, also those that were not typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fields {
+pub struct Fields {
     pub second: Values,
     pub minute: Values,
     pub hour: Values,
@@ -20,7 +20,7 @@ pub(super) struct Fields {
 
 impl Fields {
     /// Reads five, six or seven fields, or a shorthand.
-    pub(super) fn read(text: &str, how: &Reading<'_>) -> Result<Self, InvalidSchedule> {
+    pub fn read(text: &str, how: &Reading<'_>) -> Result<Self, InvalidSchedule> {
         let tokens = tokenise(text)?;
         let values = |field, token| Values::parse(field, token, how.job);
         let second = tokens.second.map_or(Ok(Values::zero(Field::Second)), |token| values(Field::Second, token))?;
@@ -37,29 +37,29 @@ impl Fields {
     }
 
     /// Whether a date matches by its day of month or its weekday alone (OR), or by both only (AND).
-    pub(super) fn takes_either_day(&self) -> bool {
+    pub fn takes_either_day(&self) -> bool {
         !self.day.starred && !self.weekday.starred
     }
 
     /// Whether it is a wildcard rather than a fixed-time expression.
-    pub(super) fn is_wildcard(&self) -> bool {
+    pub fn is_wildcard(&self) -> bool {
         self.minute.starred || self.hour.starred
     }
 
     /// Whether anything fires on a date, as far as its local times are there.
-    pub(super) fn takes_date(&self, date: NaiveDate) -> bool {
+    pub fn takes_date(&self, date: NaiveDate) -> bool {
         let (day, weekday) = (self.takes_day(date), self.takes_weekday(date));
         let right_day = if self.takes_either_day() { day || weekday } else { day && weekday };
         right_day && has(&self.month, date.month()) && has(&self.year, date.year().unsigned_abs())
     }
 
     /// Whether the field of the day of month takes a date.
-    pub(super) fn takes_day(&self, date: NaiveDate) -> bool {
+    pub fn takes_day(&self, date: NaiveDate) -> bool {
         takes(&self.day, date.day(), date)
     }
 
     /// Whether the field of the weekday takes a date.
-    pub(super) fn takes_weekday(&self, date: NaiveDate) -> bool {
+    pub fn takes_weekday(&self, date: NaiveDate) -> bool {
         takes(&self.weekday, date.weekday().num_days_from_sunday(), date)
     }
 }

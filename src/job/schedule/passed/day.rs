@@ -1,12 +1,12 @@
+use super::super::expression::Fields;
+use super::super::stretch::{Stretch, instant};
 use super::counted::Counted;
-use super::fields::Fields;
-use super::stretch::{Stretch, instant};
 
 const SECONDS: i64 = 60;
 
 /// The seconds of a part of a local day at which something fires: a word a minute, a bit a second.
 #[derive(Clone, Debug)]
-pub(super) struct Day {
+pub struct Day {
     /// The minute of the day that the first word is for.
     first_minute: i64,
     minutes: Box<[u64]>,
@@ -14,16 +14,16 @@ pub(super) struct Day {
 
 impl Day {
     /// As many seconds as a day has.
-    pub(super) const LENGTH: i64 = 24 * 60 * SECONDS;
+    pub const LENGTH: i64 = 24 * 60 * SECONDS;
 
     /// For a part of a day, in seconds from the day's begin. It isn't empty.
-    pub(super) fn new(part: Stretch) -> Self {
+    pub fn new(part: Stretch) -> Self {
         let (first, last) = minutes_of(part);
         Self { first_minute: first, minutes: (first..=last).map(|_| 0).collect() }
     }
 
     /// Adds what the fields name in some of the part, whatever the date is.
-    pub(super) fn add(&mut self, fields: &Fields, part: Stretch) {
+    pub fn add(&mut self, fields: &Fields, part: Stretch) {
         if part.is_empty() {
             return;
         }
@@ -45,12 +45,12 @@ impl Day {
     }
 
     /// Adds one second.
-    pub(super) fn add_second(&mut self, second: i64) {
+    pub fn add_second(&mut self, second: i64) {
         *self.minute(second / SECONDS) |= 1 << (second % SECONDS);
     }
 
     /// What there is, as seconds since the day's begin.
-    pub(super) fn counted(&self) -> Option<Counted> {
+    pub fn counted(&self) -> Option<Counted> {
         let all = || (self.first_minute..).zip(&self.minutes);
         let minutes = || all().filter(|(_, bits)| **bits != 0).map(|(minute, bits)| (minute * SECONDS, bits));
         let (minute, bits) = minutes().next()?;
@@ -67,7 +67,7 @@ impl Day {
 }
 
 /// The local times that the fields name in a stretch of a calendar without offsets.
-pub(super) fn local_times(fields: &Fields, stretch: Stretch) -> Option<Counted> {
+pub fn local_times(fields: &Fields, stretch: Stretch) -> Option<Counted> {
     let (mut counted, mut from) = (None, stretch.from);
     while from < stretch.to {
         let begin = from.div_euclid(Day::LENGTH) * Day::LENGTH;

@@ -1,16 +1,35 @@
+//! One expression: from its text to the local times that it names, clock changes aside.
+
+mod dialect;
+mod field;
+mod fields;
+mod hashed;
+mod item;
+mod numbers;
+mod relative_day;
+mod ticks;
+mod token;
+mod values;
+
 use std::fmt;
 
 use chrono::NaiveDateTime;
 
 use super::error::InvalidSchedule;
-use super::fields::Fields;
 use super::local::ClockChange;
 use super::reading::Reading;
-use super::ticks::{DayFields, Ticks};
+use ticks::{DayFields, Ticks};
+
+pub use field::Field;
+pub use fields::Fields;
+pub use numbers::Numbers;
+pub use relative_day::RelativeDay;
+pub use token::{MAX_BYTES, Tokens, tokenise};
+pub use values::Values;
 
 /// One expression, ready to be iterated in local time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Expression {
+pub struct Expression {
     text: Box<str>,
     fields: Fields,
     /// What fires; the day of month decides alone, or both day fields together (AND).
@@ -22,7 +41,7 @@ pub(super) struct Expression {
 
 impl Expression {
     /// Reads an expression of five, six or seven fields, or a shorthand.
-    pub(super) fn read(text: &str, how: &Reading<'_>) -> Result<Self, InvalidSchedule> {
+    pub fn read(text: &str, how: &Reading<'_>) -> Result<Self, InvalidSchedule> {
         let fields = Fields::read(text, how)?;
         let (ticks, or_ticks) = if fields.takes_either_day() {
             (Ticks::new(&fields, DayFields::Day), Some(Box::new(Ticks::new(&fields, DayFields::Weekday))))
@@ -36,27 +55,27 @@ impl Expression {
     }
 
     /// What the user typed, without the spaces around it.
-    pub(super) fn text(&self) -> &str {
+    pub fn text(&self) -> &str {
         &self.text
     }
 
     /// What the user typed, with one space between two fields.
-    pub(super) fn canonical(&self) -> String {
+    pub fn canonical(&self) -> String {
         self.text.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
     }
 
     /// The fields as they were read.
-    pub(super) fn fields(&self) -> &Fields {
+    pub fn fields(&self) -> &Fields {
         &self.fields
     }
 
     /// What becomes of it when the clocks change.
-    pub(super) fn clock_change(&self) -> ClockChange {
+    pub fn clock_change(&self) -> ClockChange {
         self.clock_change
     }
 
     /// The first local time later than `after` that matches, clock changes aside.
-    pub(super) fn next_local(&self, after: NaiveDateTime) -> Option<NaiveDateTime> {
+    pub fn next_local(&self, after: NaiveDateTime) -> Option<NaiveDateTime> {
         let by_day = self.ticks.next(&self.fields, after);
         match self.or_ticks.as_ref().map(|ticks| ticks.next(&self.fields, after)) {
             None => by_day,

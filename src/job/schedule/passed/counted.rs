@@ -1,8 +1,8 @@
-use super::stretch::Stretch;
+use super::super::stretch::Stretch;
 
 /// Some instants, in seconds since the epoch: how many, from which to which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Counted {
+pub struct Counted {
     pub first: i64,
     pub last: i64,
     /// At least 1.
@@ -11,7 +11,7 @@ pub(super) struct Counted {
 
 impl Counted {
     /// The multiples of `period` plus `offset` in a stretch.
-    pub(super) fn multiples(period: i64, offset: i64, stretch: Stretch) -> Option<Self> {
+    pub fn multiples(period: i64, offset: i64, stretch: Stretch) -> Option<Self> {
         if stretch.is_empty() {
             return None;
         }
@@ -23,12 +23,12 @@ impl Counted {
     }
 
     /// As many, so many seconds later.
-    pub(super) fn moved_by(self, seconds: i64) -> Self {
+    pub fn moved_by(self, seconds: i64) -> Self {
         Self { first: self.first + seconds, last: self.last + seconds, ..self }
     }
 
     /// Both of two that have no instant in common.
-    pub(super) fn join(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+    pub fn join(one: Option<Self>, other: Option<Self>) -> Option<Self> {
         let (Some(a), Some(b)) = (one, other) else { return one.or(other) };
         Some(Self { first: a.first.min(b.first), last: a.last.max(b.last), count: a.count + b.count })
     }

@@ -2,17 +2,17 @@ use std::hash::Hasher;
 
 use siphasher::sip::SipHasher13;
 
-use super::super::JobName;
-use super::error::FieldProblem;
+use super::super::error::FieldProblem;
 use super::field::Field;
 use super::item::{Span, parse_range, parse_step};
+use crate::job::JobName;
 
 /// The keys of the hash. A job's times follow from it: never change them.
 const KEYS: (u64, u64) = (0x7363_6865_6475_6c65, 0x0000_6372_6f6e_6c61);
 
 /// Reads `H`, `H(a-b)`, `H/n` or `H(a-b)/n`: values that spread jobs over a range, each job by its
 /// name, and each of its fields by itself. `None`: it is a plain item.
-pub(super) fn parse_hashed(field: Field, item: &str, job: Option<&JobName>) -> Result<Option<Span>, FieldProblem> {
+pub fn parse_hashed(field: Field, item: &str, job: Option<&JobName>) -> Result<Option<Span>, FieldProblem> {
     let Some(rest) = item.strip_prefix(['H', 'h']) else { return Ok(None) };
     if !(rest.is_empty() || rest.starts_with(['/', '(', '-'])) {
         return Ok(None);

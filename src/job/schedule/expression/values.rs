@@ -1,13 +1,13 @@
-use super::super::JobName;
-use super::error::InvalidSchedule;
+use super::super::error::InvalidSchedule;
 use super::field::Field;
 use super::item::{Item, Span, parse_item};
 use super::numbers::Numbers;
 use super::relative_day::RelativeDay;
+use crate::job::JobName;
 
 /// A field that was read: which values match, and how it begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Values {
+pub struct Values {
     field: Field,
     /// What matches in every month; Sunday is 0.
     numbers: Numbers,
@@ -20,7 +20,7 @@ pub(super) struct Values {
 
 impl Values {
     /// Reads one field, a list of items.
-    pub(super) fn parse(field: Field, token: &str, job: Option<&JobName>) -> Result<Self, InvalidSchedule> {
+    pub fn parse(field: Field, token: &str, job: Option<&JobName>) -> Result<Self, InvalidSchedule> {
         if token == "?" && field.is_day() {
             return Ok(Self::any(field));
         }
@@ -44,31 +44,31 @@ impl Values {
     }
 
     /// A field that matches always, as a typed `*` does.
-    pub(super) fn any(field: Field) -> Self {
+    pub fn any(field: Field) -> Self {
         let mut numbers = Numbers::none(field.least());
         numbers.extend((field.least()..=field.greatest()).map(|number| canonical(field, number)));
         Self { field, numbers, relative: Box::default(), starred: true }
     }
 
     /// A field that matches 0 only: the second of a five-field expression.
-    pub(super) fn zero(field: Field) -> Self {
+    pub fn zero(field: Field) -> Self {
         let mut numbers = Numbers::none(0);
         numbers.insert(0);
         Self { field, numbers, relative: Box::default(), starred: false }
     }
 
     /// What matches in every month; Sunday is 0.
-    pub(super) fn numbers(&self) -> Numbers {
+    pub fn numbers(&self) -> Numbers {
         self.numbers
     }
 
     /// What matches elsewhere in each month.
-    pub(super) fn relative(&self) -> &[RelativeDay] {
+    pub fn relative(&self) -> &[RelativeDay] {
         &self.relative
     }
 
     /// Whether every value matches.
-    pub(super) fn is_any(&self) -> bool {
+    pub fn is_any(&self) -> bool {
         let all = match self.field {
             Field::DayOfWeek => 7,
             field => field.greatest() - field.least() + 1,

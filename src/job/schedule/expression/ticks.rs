@@ -14,7 +14,7 @@ const LAST_OF_DAY: NaiveTime = NaiveTime::from_hms_opt(23, 59, 59).expect("a tim
 /// Local times, found by the `cron` crate: it is told the days among which relative days are found,
 /// and those of them that are none are left out here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Ticks {
+pub struct Ticks {
     candidates: cron::Schedule,
     /// Whether a candidate must be looked at.
     has_relative_days: bool,
@@ -23,7 +23,7 @@ pub(super) struct Ticks {
 
 /// Which of its day fields a date must match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum DayFields {
+pub enum DayFields {
     /// Day of month and weekday.
     Both,
     /// The day of month.
@@ -33,7 +33,7 @@ pub(super) enum DayFields {
 }
 
 impl Ticks {
-    pub(super) fn new(fields: &Fields, days: DayFields) -> Self {
+    pub fn new(fields: &Fields, days: DayFields) -> Self {
         let (any_day, any_weekday) = (Values::any(Field::DayOfMonth), Values::any(Field::DayOfWeek));
         let (day, weekday) = match days {
             DayFields::Both => (&fields.day, &fields.weekday),
@@ -59,7 +59,7 @@ impl Ticks {
 
     /// The first local time later than `after`, clock changes aside. `fields` are those that it was
     /// made from.
-    pub(super) fn next(&self, fields: &Fields, mut after: NaiveDateTime) -> Option<NaiveDateTime> {
+    pub fn next(&self, fields: &Fields, mut after: NaiveDateTime) -> Option<NaiveDateTime> {
         loop {
             // The crate thinks it iterates UTC, so it never meets its own rules for gaps and folds.
             let candidate = self.candidates.after(&after.and_utc()).next()?.naive_utc();

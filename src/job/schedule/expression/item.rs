@@ -1,16 +1,16 @@
-use super::super::JobName;
+use super::super::error::FieldProblem;
 use super::dialect::refuse_other_dialects;
-use super::error::FieldProblem;
 use super::field::{Field, Value};
 use super::hashed::parse_hashed;
 use super::relative_day::RelativeDay;
+use crate::job::JobName;
 
 /// The greatest step; a step past the range leaves its first value, as in crontab(5).
 const MAX_STEP: u16 = 9999;
 
 /// One item of a field's list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Item {
+pub enum Item {
     /// Numbers, the same in every month.
     Span(Span),
     /// A day that each month has elsewhere.
@@ -19,7 +19,7 @@ pub(super) enum Item {
 
 /// Every `step`th number from `first` to `last`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
+pub struct Span {
     /// In the field's range.
     pub first: u16,
     /// In the field's range, not before `first`.
@@ -29,7 +29,7 @@ pub(super) struct Span {
 }
 
 /// Reads an item for a job, if there is one; only `H` needs it.
-pub(super) fn parse_item(field: Field, item: &str, job: Option<&JobName>) -> Result<Item, FieldProblem> {
+pub fn parse_item(field: Field, item: &str, job: Option<&JobName>) -> Result<Item, FieldProblem> {
     refuse_other_dialects(item)?;
     if let Some(relative) = RelativeDay::parse(field, item)? {
         return Ok(Item::Relative(relative));
@@ -69,7 +69,7 @@ fn parse_span(field: Field, item: &str) -> Result<Span, FieldProblem> {
 }
 
 /// Reads what stands after a slash.
-pub(super) fn parse_step(text: &str) -> Result<u16, FieldProblem> {
+pub fn parse_step(text: &str) -> Result<u16, FieldProblem> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse() {
         Ok(step @ 1..=MAX_STEP) if digits => Ok(step),
@@ -78,7 +78,7 @@ pub(super) fn parse_step(text: &str) -> Result<u16, FieldProblem> {
 }
 
 /// Reads two values of a range; `step` is for the rewrite of one that runs backwards.
-pub(super) fn parse_range(field: Field, first: &str, last: &str, step: u16) -> Result<(u16, u16), FieldProblem> {
+pub fn parse_range(field: Field, first: &str, last: &str, step: u16) -> Result<(u16, u16), FieldProblem> {
     if first.is_empty() || last.is_empty() || last.contains('-') {
         return Err(FieldProblem::Range { allowed: field.allowed(), example: field.example() });
     }

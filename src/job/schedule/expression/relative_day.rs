@@ -2,12 +2,12 @@ use std::ops::RangeInclusive;
 
 use chrono::{Datelike, NaiveDate, Weekday};
 
-use super::error::FieldProblem;
+use super::super::error::FieldProblem;
 use super::field::Field;
 
 /// A day that each month has elsewhere. A *workday* is a Monday to Friday; holidays are unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum RelativeDay {
+pub enum RelativeDay {
     /// `L` is the last day of the month, `L-3` the third before it.
     BeforeLast(u8),
     /// `15W`: the workday nearest to the 15th, in the same month. None, if the month has no such day.
@@ -30,7 +30,7 @@ pub(super) enum RelativeDay {
 
 impl RelativeDay {
     /// Reads an item of a day field; `None`: it is a plain one.
-    pub(super) fn parse(field: Field, item: &str) -> Result<Option<Self>, FieldProblem> {
+    pub fn parse(field: Field, item: &str) -> Result<Option<Self>, FieldProblem> {
         let item = item.to_ascii_uppercase();
         match field {
             Field::DayOfMonth => parse_month_day(&item).transpose(),
@@ -40,7 +40,7 @@ impl RelativeDay {
     }
 
     /// Whether `date` is this day of its month.
-    pub(super) fn is_on(self, date: NaiveDate) -> bool {
+    pub fn is_on(self, date: NaiveDate) -> bool {
         let (day, length) = (date.day(), u32::from(date.num_days_in_month()));
         let weekday = |number: u8| date.weekday().num_days_from_sunday() == u32::from(number);
         match self {
@@ -55,7 +55,7 @@ impl RelativeDay {
     }
 
     /// The days of month among which it is found.
-    pub(super) fn days(self) -> RangeInclusive<u16> {
+    pub fn days(self) -> RangeInclusive<u16> {
         let number = u16::from;
         match self {
             Self::BeforeLast(days) => 28_u16.saturating_sub(number(days)).max(1)..=31 - number(days),
@@ -68,7 +68,7 @@ impl RelativeDay {
     }
 
     /// The weekdays among which it is found; 0 is Sunday.
-    pub(super) fn weekdays(self) -> RangeInclusive<u16> {
+    pub fn weekdays(self) -> RangeInclusive<u16> {
         match self {
             Self::BeforeLast(_) => 0..=6,
             Self::NearestWorkday(_) | Self::LastWorkday => 1..=5,

@@ -1,6 +1,6 @@
 /// A set of the numbers of one field: bit `n` is the `n`th from the field's least on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Numbers {
+pub struct Numbers {
     least: u16,
     bits: [u64; Self::WORDS],
 }
@@ -10,42 +10,42 @@ impl Numbers {
     const WORDS: usize = 3;
 
     /// A set without any number yet; all that come lie less than 192 above `least`.
-    pub(super) fn none(least: u16) -> Self {
+    pub fn none(least: u16) -> Self {
         Self { least, bits: [0; Self::WORDS] }
     }
 
     /// Adds a number of the field's range.
-    pub(super) fn insert(&mut self, number: u16) {
+    pub fn insert(&mut self, number: u16) {
         let (word, bit) = self.place(number).expect("the field took the number");
         self.bits[word] |= bit;
     }
 
     /// Leaves those for which `keep` is true.
-    pub(super) fn retain(&mut self, keep: impl Fn(u16) -> bool) {
+    pub fn retain(&mut self, keep: impl Fn(u16) -> bool) {
         let all = *self;
         self.bits = [0; Self::WORDS];
         self.extend(all.iter().filter(|number| keep(*number)));
     }
 
-    pub(super) fn contains(&self, number: u16) -> bool {
+    pub fn contains(&self, number: u16) -> bool {
         self.place(number).is_some_and(|(word, bit)| self.bits[word] & bit != 0)
     }
 
-    pub(super) fn len(&self) -> u32 {
+    pub fn len(&self) -> u32 {
         self.bits.iter().map(|word| word.count_ones()).sum()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// From the least to the greatest.
-    pub(super) fn iter(self) -> impl Iterator<Item = u16> {
+    pub fn iter(self) -> impl Iterator<Item = u16> {
         (self.least..).take(64 * Self::WORDS).filter(move |number| self.contains(*number))
     }
 
     /// The 64 numbers from the field's least on, one bit each.
-    pub(super) fn low_bits(&self) -> u64 {
+    pub fn low_bits(&self) -> u64 {
         self.bits[0]
     }
 

@@ -1,4 +1,4 @@
-use super::error::InvalidSchedule;
+use super::super::error::InvalidSchedule;
 
 /// The longest expression, in bytes.
 pub const MAX_BYTES: usize = 512;
@@ -16,7 +16,7 @@ const SHORTHANDS: [(&str, [&str; 5]); 7] = [
 
 /// The fields of an expression as typed; what was not typed is `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Tokens<'a> {
+pub struct Tokens<'a> {
     /// Only with six or seven fields.
     pub second: Option<&'a str>,
     /// Minute, hour, day of month, month, day of week.
@@ -26,7 +26,7 @@ pub(super) struct Tokens<'a> {
 }
 
 /// Cuts an expression at its spaces and tabs, and refuses what can't be one.
-pub(super) fn tokenise(expression: &str) -> Result<Tokens<'_>, InvalidSchedule> {
+pub fn tokenise(expression: &str) -> Result<Tokens<'_>, InvalidSchedule> {
     if expression.len() > MAX_BYTES {
         return Err(InvalidSchedule::TooLong(expression.len()));
     }
