@@ -268,8 +268,9 @@ END $$;
 
 -- Makes a job wait that follows another one, if all that it follows have succeeded for the same
 -- instant and target, and none of their successes has made it wait yet. While a run of it waits for
--- that target because of an earlier instant, it is skipped. Of two that succeed at once the second to get the follower's lock sees the first: it looks in a statement after that wait, and
--- each has written its own success before.
+-- that target because of an earlier instant, it is skipped. Of two that succeed at once the second to
+-- get the follower's lock sees the first: it looks in a statement after that wait, and each has written
+-- its own success before.
 CREATE FUNCTION cronlatch_follow_v1(
     p_upstream uuid, p_scheduled_at timestamptz, p_target text, p_run uuid, p_job text, p_upstreams text[],
     p_resource text, p_start_deadline_ms bigint, p_reruns_left integer
@@ -300,7 +301,8 @@ BEGIN
     INSERT INTO runs (id, job, scheduled_at, target, origin, trigger, state, reason, created_at, wait_until,
                       finished_at, resource, start_deadline_ms, start_by, reruns_left)
     SELECT p_run, p_job, p_scheduled_at, p_target, p_upstream::text, 'after', v_state, v_reason, t,
-           CASE WHEN v_state = 'waiting' THEN until END, CASE WHEN v_state <> 'waiting' THEN t END, p_resource, p_start_deadline_ms, until, p_reruns_left
+           CASE WHEN v_state = 'waiting' THEN until END, CASE WHEN v_state <> 'waiting' THEN t END, p_resource,
+           p_start_deadline_ms, until, p_reruns_left
     WHERE NOT EXISTS (
         SELECT FROM unnest(p_upstreams) AS u (job) WHERE NOT EXISTS (
             SELECT FROM runs r WHERE r.job = u.job AND r.scheduled_at = p_scheduled_at AND r.target = p_target
@@ -514,8 +516,8 @@ END $$;
 -- trigger, have a newer one.
 CREATE FUNCTION cronlatch_catch_up_v2(
     p_job text, p_target text, p_from timestamptz, p_through timestamptz, p_rows_since timestamptz,
-    p_rows_seen bigint, p_only_newest boolean, p_kinds text[], p_reasons text[], p_ranges_from timestamptz[], p_ranges_to timestamptz[],
-    p_counts bigint[], p_runs uuid[], p_scheduled_at timestamptz[], p_resources text[], p_not_before_ms bigint[],
+    p_rows_seen bigint, p_only_newest boolean, p_kinds text[], p_reasons text[], p_ranges_from timestamptz[],
+    p_ranges_to timestamptz[], p_counts bigint[], p_runs uuid[], p_scheduled_at timestamptz[], p_resources text[], p_not_before_ms bigint[],
     p_waits_ms bigint[], p_start_deadlines_ms bigint[], p_reruns_left integer[]
 ) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE

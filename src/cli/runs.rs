@@ -12,7 +12,7 @@ use super::{Failure, print, print_json, when};
 use crate::clock::human;
 use crate::job::JobName;
 use crate::store::{MissedRow, RunFilter, RunRow, SharedStore, StoreError};
-use crate::trigger::{RangeKind, RunState};
+use crate::trigger::RunState;
 
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
@@ -86,11 +86,7 @@ enum Entry {
 /// The newest runs and missed triggers, by their instants.
 async fn entries(store: &SharedStore, filter: &RunFilter) -> Result<Vec<Entry>, StoreError> {
     let runs = store.history(filter).await?;
-    let mut ranges = match filter.state {
-        None | Some(RunState::Missed) => store.missed(filter).await?,
-        Some(_) => Vec::new(),
-    };
-    ranges.retain(|range| filter.state.is_none() || range.kind == RangeKind::Missed);
+    let ranges = store.missed(filter).await?;
     let runs = runs.into_iter().map(|run| Entry::Run(Box::new(run)));
     let mut entries: Vec<_> = runs.chain(ranges.into_iter().map(Entry::Range)).collect();
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.at()));
@@ -115,7 +111,7 @@ impl Entry {
                 when::people(missed.to),
                 when::ago(missed.to, now),
                 missed.kind.to_string(),
-                String::new(),
+                missed.target.as_str().to_owned(),
                 String::new(),
                 missed_why(missed),
                 String::new(),
@@ -131,6 +127,7 @@ impl Entry {
                 "job": missed.job,
                 "scheduled_at": when::json(missed.from),
                 "scheduled_until": when::json(missed.to),
+                "target": missed.target.as_str(),
                 "count": missed.count,
                 "state": missed.kind.as_str(),
                 "reason": missed.reason,

@@ -24,6 +24,9 @@ use decision::{Bounds, Settle, decide};
 /// memory only, and by a host that may be gone.
 pub(super) const LONGEST_SWEEP_PAUSE: Duration = Duration::from_secs(750);
 
+/// The pause after a sweep of all jobs that could not settle some.
+const SWEEP_AGAIN: Duration = Duration::from_secs(60);
+
 /// How many jobs are asked about at once.
 const BATCH: usize = 100;
 
@@ -73,8 +76,8 @@ impl Unsettled {
 /// Dropped, a plan may have been carried out without its events.
 pub(super) async fn sweep_on(shared: &Shared, heard: Heard) {
     if heard.alone {
-        let jobs = shared.plan().jobs().map(|job| job.name.clone()).collect();
-        sweep(shared, &jobs, Settle::UpTo(heard.at - PASSED_OVER)).await;
+        // What is left over has the sweep of everything that a start brings.
+        sweep(shared, &all_jobs(shared), Settle::UpTo(heard.at - PASSED_OVER)).await;
     }
     let mut all_at = BootInstant::now() + pause_before_all();
     loop {
@@ -87,21 +90,26 @@ pub(super) async fn sweep_on(shared: &Shared, heard: Heard) {
         // What is given up from here on is too young for this sweep, and has the next one.
         tokio::time::sleep(SETTLING).await;
         if let Some(jobs) = jobs {
-            sweep(shared, &jobs, Settle::GivenUp).await;
+            shared.unsettled.add(sweep(shared, &jobs, Settle::GivenUp).await);
         } else {
-            let all = shared.plan().jobs().map(|job| job.name.clone()).collect();
-            sweep(shared, &all, Settle::Neglected).await;
-            all_at = BootInstant::now() + pause_before_all();
+            // Not added: what is only looked at must not be taken for given up.
+            let again = sweep(shared, &all_jobs(shared), Settle::Neglected).await;
+            let pause = if again.is_empty() { pause_before_all() } else { SWEEP_AGAIN };
+            all_at = BootInstant::now() + pause;
         }
     }
+}
+
+fn all_jobs(shared: &Shared) -> BTreeSet<JobName> {
+    shared.plan().jobs().map(|job| job.name.clone()).collect()
 }
 
 fn pause_before_all() -> Duration {
     LONGEST_SWEEP_PAUSE.mul_f64(0.6 + fastrand::f64() * 0.4)
 }
 
-/// Sweeps some jobs, a few at a time; what failed is kept for the next sweep.
-async fn sweep(shared: &Shared, names: &BTreeSet<JobName>, settle: Settle) {
+/// Sweeps some jobs, a few at a time; gives those that are to be looked at again.
+async fn sweep(shared: &Shared, names: &BTreeSet<JobName>, settle: Settle) -> BTreeSet<JobName> {
     while shared.clock.is_doubted() {
         tokio::time::sleep(DOUBT_STEP).await;
     }
@@ -113,38 +121,43 @@ async fn sweep(shared: &Shared, names: &BTreeSet<JobName>, settle: Settle) {
         shared.site.settles(job) && (shared.site.may_run(job) || !live.iter().any(|peer| peer.site.may_run(job)))
     };
     let jobs: Vec<_> = names.iter().filter_map(|name| plan.get(name)).filter(settles).cloned().collect();
+    let mut again = BTreeSet::new();
     for batch in jobs.chunks(BATCH) {
-        if let Err(error) = sweep_batch(shared, batch, settle).await {
-            shared.health.failed(&error);
-            shared.unsettled.add(batch.iter().map(|job| job.name.clone()));
+        match sweep_batch(shared, batch, settle).await {
+            Ok(moved) => again.extend(moved),
+            Err(error) => {
+                shared.health.failed(&error);
+                again.extend(batch.iter().map(|job| job.name.clone()));
+            }
         }
     }
+    again
 }
 
-async fn sweep_batch(shared: &Shared, jobs: &[Arc<Job>], settle: Settle) -> Result<(), StoreError> {
+/// An error of one job is no reason to leave the others, but a second one speaks of the database. Gives the
+/// jobs of which something moved.
+async fn sweep_batch(shared: &Shared, jobs: &[Arc<Job>], settle: Settle) -> Result<Vec<JobName>, StoreError> {
     let query = |job: &Arc<Job>| ProgressQuery { job: job.name.clone(), target: shared.site.target(job) };
     let mut waiting = None;
-    let mut outcome = Ok(());
+    let mut again = Vec::new();
+    let mut failed = None;
     for progress in shared.store.progress(&jobs.iter().map(query).collect::<Vec<_>>()).await? {
         let Some(job) = jobs.iter().find(|job| job.name == progress.job) else { continue };
         match sweep_job(shared, job, progress, settle, &mut waiting).await {
             Ok(true) => {}
             // Some trigger was claimed meanwhile, or another host was first: it will see.
-            Ok(false) => shared.unsettled.add([job.name.clone()]),
-            Err(error) => {
-                shared.unsettled.add([job.name.clone()]);
-                let is_second = outcome.is_err();
-                outcome = Err(error);
-                if is_second {
-                    return outcome;
-                }
-            }
+            Ok(false) => again.push(job.name.clone()),
+            Err(error) if failed.is_none() => failed = Some(error),
+            Err(error) => return Err(error),
         }
     }
-    if outcome.is_ok() {
-        shared.health.answered();
+    match failed {
+        Some(error) => Err(error),
+        None => {
+            shared.health.answered();
+            Ok(again)
+        }
     }
-    outcome
 }
 
 /// Settles one job. False: something moved, and it is to be looked at again.

@@ -83,6 +83,8 @@ pub(super) async fn take_on(shared: Arc<Shared>) {
             Ok(()) => shared.health.answered(),
             Err(error) => shared.health.failed(&error),
         }
+        // A permit that nothing could use is for others.
+        line.permit = None;
         tokio::select! {
             () = line.permit() => {}
             () = tokio::time::sleep(INTERVAL) => {}
@@ -110,11 +112,7 @@ async fn look(shared: &Arc<Shared>, unanswered: &mut Vec<Attempt>, line: &mut Li
     if shared.is_stopping() || !shared.runner.exhaustion.remaining().is_zero() {
         return Ok(());
     }
-    let waiting = shared.store.waiting(&shared.site.host).await?;
-    let outcome = try_all(shared, unanswered, line, waiting).await;
-    // A permit that nothing could use is for others.
-    line.permit = None;
-    outcome
+    try_all(shared, unanswered, line, shared.store.waiting(&shared.site.host).await?).await
 }
 
 /// An error of one run is no reason to leave the others, but a second one speaks of the database.

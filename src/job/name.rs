@@ -2,8 +2,10 @@ use std::fmt;
 
 /// The name of a job: 1 to 190 characters, not blank, no control characters.
 ///
-/// 190, so that the lock's default name `job:NAME` and a host's name beside it still fit into
-/// [`Resource::MAX_CHARS`](crate::lock::Resource::MAX_CHARS).
+/// 190, so that the lock's default name `job:NAME` fits into
+/// [`Resource::MAX_CHARS`](crate::lock::Resource::MAX_CHARS) with room to spare. A job that runs on every
+/// host needs a shorter name or a lock of its own:
+/// [`Resource::MAX_CHARS_OF_EVERY_HOST`](crate::lock::Resource::MAX_CHARS_OF_EVERY_HOST).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobName(String);
 

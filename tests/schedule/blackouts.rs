@@ -81,7 +81,6 @@ fn blackouts_that_leave_nothing_are_refused_in_bounded_time() {
     let begun = Instant::now();
     for (schedule, blackout) in [
         (utc("0 3 * * *"), recurring("0 2 * * *", 2 * HOUR, Tz::UTC)),
-        (utc("* * * * * *"), recurring("* * * * *", HOUR, Tz::UTC)),
         (utc("0 0 1 * *"), Blackout::between(DateTime::<Utc>::MIN_UTC, DateTime::<Utc>::MAX_UTC)),
         (
             Schedule::at(instant("2027-01-01T00:00:00Z"), Tz::UTC),
@@ -96,6 +95,31 @@ fn blackouts_that_leave_nothing_are_refused_in_bounded_time() {
         Schedule::at(instant("2027-01-01T00:00:00Z"), Tz::UTC).within(None, Some(instant("2026-01-01T00:00:00Z")));
     assert!(over.without(vec![between("2020-01-01T00:00:00Z", "2021-01-01T00:00:00Z")]).is_ok(), "it has none to lose");
     assert!(Schedule::by_hand(Tz::UTC).without(vec![recurring("* * * * *", HOUR, Tz::UTC)]).is_ok());
+}
+
+#[test]
+fn a_blackout_that_begins_again_and_again_without_a_pause_is_refused() {
+    let minute = Duration::from_secs(60);
+    let judge = |expression, lasts| utc("* * * * * *").without(vec![recurring(expression, lasts, Tz::UTC)]).map(drop);
+    for (expression, lasts) in [
+        ("* * 1-20 * *", minute),
+        ("* * * * *", HOUR),
+        ("0 * 1-20 * *", HOUR),
+        ("*/5 * * 1,3-12 *", 5 * minute),
+        ("* * * * * *", minute),
+    ] {
+        assert_eq!(judge(expression, lasts), Err(InvalidSchedule::DenseBlackout), "{expression} for {lasts:?}");
+    }
+    for (expression, lasts) in [
+        ("0 0 * * SAT,SUN", 24 * HOUR),
+        ("*/10 9-17 * * *", 10 * minute),
+        ("0 0 1-20 * *", 24 * HOUR),
+        ("* * 1-20 * *", minute / 2),
+    ] {
+        assert_eq!(judge(expression, lasts), Ok(()), "{expression} for {lasts:?}");
+    }
+    let text = judge("* * 1-20 * *", minute).expect_err("dense").to_string();
+    assert!(text.contains("lasts = \"20d\" }"), "{text}");
 }
 
 #[test]

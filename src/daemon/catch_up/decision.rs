@@ -8,6 +8,7 @@ use super::gaps::{Gaps, gaps};
 use super::reruns;
 use crate::daemon::queue::{PASSED_OVER, start_delay};
 use crate::daemon::site::Site;
+use crate::job::schedule::Span;
 use crate::job::{CatchUp, Job};
 use crate::store::{CatchUpPlan, JobProgress, LateRun, RangeKind, TriggerRange};
 use crate::trigger::{MissedReason, RunId};
@@ -78,18 +79,11 @@ pub(super) fn decide(job: &Job, site: &Site, progress: &JobProgress, bounds: Bou
     if bounds.only_if_quiet && is_due() {
         return None;
     }
-    let mut through = if site.may_run(job) { bounds.through } else { bounds.through.min(bounds.since) };
+    let through = if site.may_run(job) { bounds.through } else { bounds.through.min(bounds.since) };
     let mut settled = progress.settled_through;
-    let mut ended = progress.pause.and_then(|pause| Some((pause.from, pause.until.filter(|until| *until <= through)?)));
-    if let (Some(pause), None) = (progress.pause, ended) {
-        // What a pause takes is one row when all of it is accounted for, and nothing runs late in it.
-        through = through.min(pause.from);
-        deciding.is_paused = pause.until.is_none_or(|until| until > bounds.now);
-    }
-    through = deciding.account_for_blackouts(settled, through);
-    if let Some((from, _)) = ended.take_if(|(_, until)| *until > through) {
-        through = through.min(from);
-    }
+    let through = deciding.whole_stretches_up_to(settled, through);
+    deciding.account_for_blackouts(settled, through);
+    let ended = progress.pause.and_then(|pause| Some((pause.from, pause.until.filter(|until| *until <= through)?)));
     if let Some((from, until)) = ended {
         deciding.account_for_pause(settled, from, until);
         settled = settled.max(until);
@@ -115,6 +109,27 @@ struct Deciding<'a> {
 }
 
 impl Deciding<'_> {
+    /// Up to where triggers are accounted for now: not into a pause or a blackout that reaches further,
+    /// for what one takes is one row when it is over.
+    fn whole_stretches_up_to(&mut self, settled: DateTime<Utc>, through: DateTime<Utc>) -> DateTime<Utc> {
+        let light = self.before_the_dark(settled, through);
+        let Some(pause) = self.progress.pause.filter(|pause| pause.until.is_none_or(|until| until > light)) else {
+            return light;
+        };
+        // Nothing runs late in a pause.
+        self.is_paused = pause.until.is_none_or(|until| until > self.bounds.now);
+        self.before_the_dark(settled, light.min(pause.from))
+    }
+
+    /// The last trigger before a blackout that goes on, as a trigger to come tells.
+    fn before_the_dark(&self, settled: DateTime<Utc>, through: DateTime<Utc>) -> DateTime<Utc> {
+        let passed = self.job.schedule.passed(settled, through.max(settled));
+        let Some(dark) = passed.blacked_out else { return through };
+        let last_live = passed.live.map_or(settled, |live| live.last);
+        let goes_on = dark.last > last_live && self.job.schedule.next_after(dark.last).is_some();
+        if goes_on { last_live } else { through }
+    }
+
     /// What came in a pause is paused; what was missing before it is not caught up after it.
     fn account_for_pause(&mut self, settled: DateTime<Utc>, from: DateTime<Utc>, until: DateTime<Utc>) {
         self.account(settled, from.min(until), RangeKind::Missed, MissedReason::Paused);
@@ -133,20 +148,11 @@ impl Deciding<'_> {
         self.ranges.extend(found.and_then(|gaps| range(&gaps, 0, kind, reason)));
     }
 
-    /// Blackouts that are over, as the first trigger after them tells. Gives up to where triggers are
-    /// accounted for now: what a blackout takes that goes on is one row when it is over.
-    fn account_for_blackouts(&mut self, settled: DateTime<Utc>, through: DateTime<Utc>) -> DateTime<Utc> {
-        let passed = self.job.schedule.passed(settled, through.max(settled));
-        let Some(dark) = passed.blacked_out else { return through };
-        let last_live = passed.live.map_or(settled, |live| live.last);
-        let goes_on = || self.job.schedule.next_after(dark.last).is_some();
-        if dark.last > last_live && goes_on() {
-            let through = last_live.max(settled);
-            return if through > settled { self.account_for_blackouts(settled, through) } else { through };
-        }
+    fn account_for_blackouts(&mut self, settled: DateTime<Utc>, through: DateTime<Utc>) {
         let (kind, reason) = (RangeKind::Blackout, MissedReason::Blackout);
-        self.ranges.push(TriggerRange { kind, from: dark.first, to: dark.last, count: dark.count, reason });
-        through
+        let dark = self.job.schedule.passed(settled, through.max(settled)).blacked_out;
+        let range = |dark: Span| TriggerRange { kind, from: dark.first, to: dark.last, count: dark.count, reason };
+        self.ranges.extend(dark.map(range));
     }
 
     /// What is run late, oldest first; the others become one range.

@@ -5,12 +5,17 @@ use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
 use super::error::InvalidSchedule;
+use super::first_instant;
 use super::reading::Reading;
 use super::rfc3339;
 use super::source::Crontab;
 
 /// The longest that a recurring blackout may last: a year.
 const MAX_LASTS: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+
+/// From so many windows on of which each begins before the one before has ended, or as it ends, a blackout
+/// is refused: the way out of it would be long.
+const MOST_IN_A_ROW: usize = 300;
 
 /// A time in which a schedule doesn't tick.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +62,15 @@ impl Blackout {
     /// When it is.
     pub(super) fn recurrence(&self) -> &Recurrence {
         &self.0
+    }
+
+    /// Whether its windows follow one another without a pause, again and again. Windows of one
+    /// expression are alike on each of its days, so the first tell.
+    fn is_dense(&self) -> bool {
+        let Recurrence::Recurring { starts, zone, lasts } = &self.0 else { return false };
+        let next = |start: &DateTime<Utc>| starts.next_after(*zone, *start).filter(|next| *next - *start <= *lasts);
+        let first = starts.next_after(*zone, first_instant());
+        std::iter::successors(first, next).nth(MOST_IN_A_ROW).is_some()
     }
 
     /// The end of the window that `instant` lies in, which is no part of it any more.
@@ -108,6 +122,11 @@ impl Blackouts {
     /// The latest end of the windows that `instant` lies in.
     pub(super) fn end_at(&self, instant: DateTime<Utc>) -> Option<DateTime<Utc>> {
         self.iter().filter_map(|blackout| blackout.end_at(instant)).max()
+    }
+
+    /// Whether one of them begins again and again without a pause.
+    pub(super) fn is_dense(&self) -> bool {
+        self.iter().any(Blackout::is_dense)
     }
 
     /// The first start of a window later than `after`.

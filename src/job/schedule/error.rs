@@ -70,6 +70,12 @@ pub enum InvalidSchedule {
     /// Fine to read, but its blackouts take every instant.
     #[error("the blackouts leave no instant of the schedule; shorten one, or remove it")]
     BlackedOut,
+    /// Fine to read, but a blackout of it begins anew before it ends, hundreds of times.
+    #[error(
+        "a recurring blackout begins more than 300 times without a pause; let it begin less often and last longer, \
+         e.g. {{ schedule = \"0 0 1 * *\", lasts = \"20d\" }}"
+    )]
+    DenseBlackout,
     /// It did fire, but never will again.
     #[error(
         "{expression:?} fires no more after {}; give it a later year or remove it",

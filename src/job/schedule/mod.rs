@@ -165,12 +165,17 @@ impl Schedule {
     /// comes first: what it leaves is looked at.
     ///
     /// # Errors
+    /// [`InvalidSchedule::DenseBlackout`] when the windows of one are too many in a row,
     /// [`InvalidSchedule::BlackedOut`] when they leave no instant.
     pub fn without(self, blackouts: Vec<Blackout>) -> Result<Self, InvalidSchedule> {
         let bare = Self { blackouts: Blackouts::default(), ..self };
         let ticks = |schedule: &Self| schedule.next_after(DateTime::<Utc>::MIN_UTC).is_some();
         let schedule = Self { blackouts: Blackouts::new(blackouts), ..bare.clone() };
-        if ticks(&bare) && !ticks(&schedule) { Err(InvalidSchedule::BlackedOut) } else { Ok(schedule) }
+        match ticks(&bare) {
+            true if schedule.blackouts.is_dense() => Err(InvalidSchedule::DenseBlackout),
+            true if !ticks(&schedule) => Err(InvalidSchedule::BlackedOut),
+            _ => Ok(schedule),
+        }
     }
 
     /// Refuses a schedule with an expression whose last instant has gone by, such as a past year.

@@ -349,3 +349,19 @@ fn a_daemon_that_is_alone_leaves_a_job_for_later_that_was_due_just_now() {
     assert!(alone(clock("04:00:03")).is_none());
     assert_eq!(alone(clock("04:00:06")).map(|plan| late(&plan)), Some(vec![clock("04:00:00")]));
 }
+
+#[test]
+fn a_pause_that_ends_in_a_blackout_that_goes_on_is_accounted_for_with_it_and_once() {
+    let mut job = job(HOURLY, DAY);
+    let dark = [("02:00:00", "03:30:00"), ("05:00:00", "09:00:00")];
+    let dark = dark.map(|(from, until)| Blackout::between(clock(from), clock(until)));
+    job.schedule = job.schedule.without(dark.into()).expect("they leave some");
+    let pause = Some(Pause { from: clock("01:30:00"), until: Some(clock("06:30:00")) });
+    let before = JobProgress { pause, ..progress(clock("00:30:00"), &["01:00:00"]) };
+    let early = decided(&job, &before, clock("07:10:00"));
+    assert!(early.is_none(), "{early:?}");
+    let plan = decided(&job, &before, clock("09:10:00")).expect("all is over");
+    let found: Vec<_> = plan.ranges.iter().map(|range| (range.kind, range.count)).collect();
+    assert_eq!(found, [(RangeKind::Blackout, 6), (RangeKind::Paused, 1)], "02, 03, 05 to 08; 04 in the pause");
+    assert_eq!(late(&plan), [clock("09:00:00")]);
+}
