@@ -10,41 +10,17 @@ mod support;
 
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
 
+use support::answer::Answer;
 use support::daemon::BINARY;
 use support::fleet::Fleet;
 use support::schedule::{EVERY_SECOND, Schedule};
 use support::tables::Database;
-
-/// What a command answered.
-#[derive(Debug)]
-struct Answer {
-    code: i32,
-    stdout: String,
-    stderr: String,
-}
-
-impl From<Output> for Answer {
-    fn from(output: Output) -> Self {
-        Self {
-            code: output.status.code().unwrap(),
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
-        }
-    }
-}
-
-impl Answer {
-    #[track_caller]
-    fn objects(&self) -> Vec<Value> {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
-    }
-}
 
 fn command(config: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(BINARY);

@@ -6,37 +6,17 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// What a command answered.
-#[derive(Debug)]
-struct Answer {
-    code: i32,
-    stdout: String,
-    stderr: String,
-}
+#[path = "support/answer.rs"]
+mod answer;
 
-impl From<Output> for Answer {
-    fn from(output: Output) -> Self {
-        Self {
-            code: output.status.code().unwrap(),
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
-        }
-    }
-}
-
-impl Answer {
-    #[track_caller]
-    fn objects(&self) -> Vec<Value> {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
-    }
-}
+use answer::Answer;
 
 /// A folder with crontabs.
 struct Folder(TempDir);

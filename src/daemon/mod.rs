@@ -29,6 +29,8 @@ mod queue;
 mod recovery;
 mod site;
 mod stopping;
+#[cfg(test)]
+mod test_job;
 mod tick;
 mod ticker;
 mod waiting;

@@ -4,8 +4,9 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::ask;
+use crate::support::answer::Answer;
 use crate::support::fleet::Fleet;
-use crate::{Answer, ask};
 
 const HEAD: &str = "[database]\nurl = \"sqlite:///tmp/never-made.db\"\n";
 

@@ -203,9 +203,15 @@ const FAULTS: [(&str, &[&str]); 38] = [
         ],
     ),
     (
-        "schedule = \"@daily\"\nblackouts = [{ schedule = \"* * * * *\", lasts = \"1m\" }]",
+        "schedule = \"@daily\"\nblackouts = [{ schedule = \"0 0 * * *\", lasts = \"2h\" }]",
         &[
-            r#"6:1: jobs.a.blackouts = [{ schedule = "* * * * *", lasts = "1m" }]: the blackouts leave no instant of the schedule; shorten one, or remove it"#,
+            r#"6:1: jobs.a.blackouts = [{ schedule = "0 0 * * *", lasts = "2h" }]: the blackouts leave no instant of the schedule; shorten one, or remove it"#,
+        ],
+    ),
+    (
+        "schedule = \"@daily\"\nblackouts = [{ schedule = \"* * 1-20 * *\", lasts = \"1m\" }]",
+        &[
+            r#"6:1: jobs.a.blackouts = [{ schedule = "* * 1-20 * *", lasts = "1m" }]: a recurring blackout begins more than 300 times without a pause; let it begin less often and last longer, e.g. { schedule = "0 0 1 * *", lasts = "20d" }"#,
         ],
     ),
 ];

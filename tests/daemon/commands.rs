@@ -7,46 +7,25 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 
 use crate::jobs::{first_run_holds, short, wait_for_beat};
+use crate::support::answer::Answer;
 use crate::support::daemon::BINARY;
 use crate::support::fleet::Fleet;
 use crate::support::postgres::{Cluster, Shutdown};
 use crate::support::schedule::{EVERY_SECOND, Schedule};
 use crate::support::tables::Database;
 
-/// What a command answered.
-#[derive(Debug)]
-pub struct Answer {
-    pub code: i32,
-    pub stdout: String,
-    pub stderr: String,
-}
-
 /// Runs a command with a configuration.
 pub fn cronlatch(config: &Path, arguments: &[&str]) -> Answer {
     let mut command = Command::new(BINARY);
     command.arg("--config").arg(config).args(arguments).stdin(Stdio::null());
-    let said = command.output().unwrap();
-    Answer {
-        code: said.status.code().unwrap(),
-        stdout: String::from_utf8(said.stdout).unwrap(),
-        stderr: String::from_utf8(said.stderr).unwrap(),
-    }
+    command.output().unwrap().into()
 }
 
-impl Answer {
-    /// The objects of one JSON array.
-    #[track_caller]
-    fn objects(&self) -> Vec<Value> {
-        assert_eq!(self.code, 0, "{self:?}");
-        assert_eq!(self.stderr, "");
-        self.array()
-    }
-
-    #[track_caller]
-    fn array(&self) -> Vec<Value> {
-        let parsed = serde_json::from_str(&self.stdout);
-        parsed.unwrap_or_else(|error| panic!("{error}: {}", self.stdout))
-    }
+/// The objects of a command that has nothing to complain about.
+#[track_caller]
+fn objects(answer: &Answer) -> Vec<Value> {
+    assert_eq!((answer.code, answer.stderr.as_str()), (0, ""), "{answer:?}");
+    answer.objects()
 }
 
 #[test]
@@ -63,7 +42,7 @@ fn locks_and_runs_tell_what_the_daemons_are_at() {
     let config = fleet.config_path("a");
     let ask = |arguments: &[&str]| cronlatch(&config, arguments);
 
-    let locks = ask(&["locks", "shared", "--json"]).objects();
+    let locks = objects(&ask(&["locks", "shared", "--json"]));
     let lock = &locks[0];
     assert_eq!((locks.len(), &lock["resource"], &lock["host"]), (1, &"shared".into(), &"a".into()));
     assert_eq!(
@@ -75,23 +54,23 @@ fn locks_and_runs_tell_what_the_daemons_are_at() {
     for name in ["acquired_at", "renewed_at", "expires_at"] {
         is_instant(&lock[name]);
     }
-    assert!(ask(&["locks", "--json"]).objects().iter().any(|lock| lock["resource"] == "shared"));
-    assert_eq!(ask(&["locks", "another", "--json"]).objects(), Vec::<Value>::new());
+    assert!(objects(&ask(&["locks", "--json"])).iter().any(|lock| lock["resource"] == "shared"));
+    assert_eq!(objects(&ask(&["locks", "another", "--json"])), Vec::<Value>::new());
     assert_eq!(ask(&["locks", "another"]).stdout, "no lock is held\n");
     let table = ask(&["locks", "shared"]).stdout;
     assert!(table.starts_with("LOCK") && table.contains("shared") && !table.contains('\x1b'), "{table}");
 
-    let runs = ask(&["runs", "tick", "--json", "-n", "1000"]).objects();
+    let runs = objects(&ask(&["runs", "tick", "--json", "-n", "1000"]));
     let run = runs.iter().find(|run| run["id"] == ticked.id.as_str()).unwrap();
     assert_eq!((&run["job"], &run["state"], &run["host"]), (&"tick".into(), &"succeeded".into(), &"a".into()));
     assert_eq!((&run["attempt"], &run["exit_code"], &run["trigger"]), (&1.into(), &0.into(), &"schedule".into()));
     assert_eq!(is_instant(&run["scheduled_at"]), ticked.scheduled_at);
     assert!(runs.iter().all(|run| run["job"] == "tick"));
     assert!(runs.is_sorted_by(|a, b| a["id"].as_str() > b["id"].as_str()), "newest first");
-    let skipped = ask(&["runs", "--state", "skipped", "--json"]).objects();
+    let skipped = objects(&ask(&["runs", "--state", "skipped", "--json"]));
     assert!(!skipped.is_empty() && skipped.iter().all(|run| run["blocked_by"] == held.run.as_str()), "{skipped:?}");
-    assert_eq!(ask(&["runs", "--json", "-n", "2"]).objects().len(), 2);
-    assert_eq!(ask(&["runs", "tick", "--since", "2999-01-01T00:00:00Z", "--json"]).objects(), Vec::<Value>::new());
+    assert_eq!(objects(&ask(&["runs", "--json", "-n", "2"])).len(), 2);
+    assert_eq!(objects(&ask(&["runs", "tick", "--since", "2999-01-01T00:00:00Z", "--json"])), Vec::<Value>::new());
     assert!(ask(&["runs"]).stdout.starts_with("JOB"));
     assert_eq!(ask(&["runs", "--state", "odd"]).code, 64);
 }
@@ -110,15 +89,15 @@ fn next_tells_coming_instants_with_a_file_and_without() {
     let ask = |arguments: &[&str]| cronlatch(&fleet.config_path("a"), arguments);
 
     let before = Utc::now();
-    let ticks = ask(&["next", "tick", "-n", "3", "--json"]).objects();
+    let ticks = objects(&ask(&["next", "tick", "-n", "3", "--json"]));
     let instants: Vec<_> = ticks.iter().map(|tick| is_instant(&tick["at"])).collect();
     assert_eq!(instants.len(), 3);
     assert!(instants[0] > before && instants[0] <= Utc::now() + TimeDelta::seconds(1), "{instants:?}");
     assert!(instants.windows(2).all(|pair| pair[1] - pair[0] == TimeDelta::seconds(1)), "{instants:?}");
     let from = ["next", "daily", "-n", "1", "--from", "2026-07-01T12:00:00Z", "--json"];
-    assert_eq!(ask(&from).objects()[0]["at"], "2026-07-02T01:00:00Z");
+    assert_eq!(objects(&ask(&from))[0]["at"], "2026-07-02T01:00:00Z");
     let expression = ["next", "--expr", "30 4 * * 1", "--from", "2026-12-02T00:00:00Z", "-n", "1", "--json"];
-    assert_eq!(cronlatch(Path::new("/no/such/file"), &expression).objects()[0]["at"], "2026-12-07T04:30:00Z");
+    assert_eq!(objects(&cronlatch(Path::new("/no/such/file"), &expression))[0]["at"], "2026-12-07T04:30:00Z");
     for wrong in [&["next", "unknown"][..], &["next", "--expr", "61 * * * *"], &["next", "-n", "0"]] {
         let said = ask(wrong);
         assert_eq!((said.code, said.stdout.as_str()), (64, ""), "{wrong:?}: {said:?}");
@@ -136,14 +115,14 @@ fn check_tells_all_problems_and_needs_no_database() {
     let said = cronlatch(&good, &["check"]);
     assert_eq!((said.code, said.stderr.as_str()), (0, ""), "{said:?}");
     assert!(said.stdout.contains("1 job, no problem"), "{said:?}");
-    let said = cronlatch(&good, &["check", "--json"]).objects();
+    let said = objects(&cronlatch(&good, &["check", "--json"]));
     assert!(said.iter().all(|object| object["severity"] == "info") && said.len() == 1, "{said:?}");
 
     fleet.configure("b", "[jobs.one]\nschedule = \"61 * * * *\"\ncomand = [\"true\"]\n");
     for config in [fleet.config_path("b"), fleet.folder().join("missing.toml")] {
         let said = cronlatch(&config, &["check", "--json"]);
         assert_eq!(said.code, 78, "{said:?}");
-        let problems = said.array();
+        let problems = said.objects();
         assert!(!problems.is_empty() && problems.iter().all(|problem| problem["problem"].is_string()), "{said:?}");
         let text = cronlatch(&config, &["check"]);
         assert_eq!((text.code, text.stdout.lines().count()), (78, problems.len()), "{text:?}");
@@ -174,7 +153,7 @@ fn migrate_twice(fleet: &Fleet, database: &Database) {
     assert_eq!((first.code, first.stderr.as_str()), (0, ""), "{first:?}");
     assert!(first.stdout.contains("from version 0 to 2"), "{first:?}");
     assert!(ask(&["migrate"]).stdout.contains("already"));
-    assert_eq!(ask(&["runs", "--json"]).objects(), Vec::<Value>::new());
+    assert_eq!(objects(&ask(&["runs", "--json"])), Vec::<Value>::new());
 }
 
 #[test]

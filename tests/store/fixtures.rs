@@ -10,8 +10,8 @@ use cronlatch::fleet::{HostName, InstanceId};
 use cronlatch::job::JobName;
 use cronlatch::lock::{FencingToken, Owner, PublicOwner, Resource, Ttl};
 use cronlatch::store::{
-    Acquire, Acquired, Claim, Claimant, Claimed, Ending, Follower, Grant, Holder, HostBeat, JobSeen, LockRow, Pausing,
-    Renewal, RunFilter, RunKey, RunRow, SharedStore, Taken,
+    Acquire, Acquired, CatchUpPlan, Claim, Claimant, Claimed, Ending, Follower, Grant, Holder, HostBeat, JobSeen,
+    LockRow, Pausing, Renewal, RunFilter, RunKey, RunRow, SharedStore, Taken,
 };
 use cronlatch::trigger::{RunId, RunState, Target, Trigger, TriggerKind};
 use tokio::sync::Barrier;
@@ -312,4 +312,19 @@ where
     let mut answers = set.join_all().await;
     answers.sort_by_key(|(place, _)| *place);
     answers.into_iter().map(|(_, answer)| answer).collect()
+}
+
+/// A plan that accounts for everything up to an instant.
+pub fn accounted(from: DateTime<Utc>, through: DateTime<Utc>) -> CatchUpPlan {
+    CatchUpPlan {
+        job: job("backup"),
+        target: Target::fleet(),
+        from,
+        through,
+        rows_seen: 0,
+        rows_since: from,
+        only_newest: false,
+        ranges: vec![],
+        late: vec![],
+    }
 }

@@ -2,9 +2,7 @@
 //! hears of it.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use cronlatch::store::{
-    CatchUpPlan, Claim, Claimed, Pause, Paused, Pausing, ProgressQuery, Resumed, StoreError, Taken,
-};
+use cronlatch::store::{Claim, Claimed, Pause, Paused, Pausing, ProgressQuery, Resumed, StoreError, Taken};
 use cronlatch::trigger::{RunState, Target};
 
 use super::database::{TestDb, text};
@@ -137,21 +135,6 @@ async fn a_job_that_is_not_paused_is_not_resumed(db: &TestDb) {
     assert_eq!(resume(&host).await, Resumed::NotPaused);
     assert_eq!(row(&host.store, waiting.run).await.state, RunState::Waiting);
     assert_eq!(told(&host, Target::fleet()).await, None);
-}
-
-/// A plan that accounts for everything up to an instant.
-fn accounted(from: DateTime<Utc>, through: DateTime<Utc>) -> CatchUpPlan {
-    CatchUpPlan {
-        job: job("backup"),
-        target: Target::fleet(),
-        from,
-        through,
-        rows_seen: 0,
-        rows_since: from,
-        only_newest: false,
-        ranges: vec![],
-        late: vec![],
-    }
 }
 
 async fn watermark(host: &Host) -> DateTime<Utc> {

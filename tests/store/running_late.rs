@@ -54,17 +54,7 @@ async fn with_late_runs(db: &TestDb, late: Vec<LateRun>) -> (Host, DateTime<Utc>
 
 async fn catch_up(db: &TestDb, host: &Host, from: DateTime<Utc>, through: DateTime<Utc>, late: Vec<LateRun>) {
     db.freeze_clock(minute(60)).await;
-    let plan = CatchUpPlan {
-        job: job("backup"),
-        target: Target::fleet(),
-        from,
-        through,
-        rows_seen: 0,
-        rows_since: from,
-        only_newest: false,
-        ranges: vec![],
-        late,
-    };
+    let plan = CatchUpPlan { late, ..accounted(from, through) };
     assert!(host.store.catch_up(&plan).await.unwrap());
 }
 

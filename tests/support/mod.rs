@@ -5,6 +5,7 @@
 //! | [`postgres`] | a throwaway PostgreSQL that can be restarted, killed and paused |
 //! | [`proxy`] | a TCP proxy that delays, stalls, loses answers and cuts |
 //! | [`daemon`] | the real binary, its log as JSON values, its signals |
+//! | [`answer`] | what a command answered |
 //! | [`fleet`] | several daemons with one schedule and different host names |
 //! | [`ledger`] | a file that jobs append to, and the checks that read it |
 //! | [`schedule`] | the text of a configuration, from the keys that a test is about |
@@ -17,6 +18,7 @@
 //! caller to go on: the proxy and the readers of logs have threads of their own.
 #![allow(dead_code, reason = "each test crate compiles this module for itself and uses a part of it")]
 
+pub mod answer;
 pub mod daemon;
 pub mod fleet;
 pub mod ledger;

@@ -1,10 +1,7 @@
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::*;
-use crate::job::schedule::Schedule;
-use crate::job::{CatchUp, Command, JobName, OnCrash, Overlap, Placement};
-use crate::lock::{LeaseTiming, Resource};
+use crate::daemon::test_job;
 
 const DAY: TimeDelta = TimeDelta::days(1);
 const HOUR: TimeDelta = TimeDelta::hours(1);
@@ -14,27 +11,7 @@ fn at(text: &str) -> DateTime<Utc> {
 }
 
 fn job(schedule: &str, start_delay: u64) -> Arc<Job> {
-    Arc::new(Job {
-        name: JobName::new("job").expect("a name"),
-        description: None,
-        enabled: true,
-        schedule: Schedule::parse(schedule, chrono_tz::UTC).expect("a schedule"),
-        start_delay: Duration::from_secs(start_delay),
-        after: Vec::new(),
-        placement: Placement::default(),
-        command: Command::Shell("true".to_owned()),
-        resource: Resource::new("job:job").expect("a resource"),
-        timing: LeaseTiming::new(Duration::from_secs(180), Duration::from_secs(30), Duration::from_secs(15))
-            .expect("meets the rule"),
-        overlap: Overlap::Skip,
-        timeout: None,
-        env: BTreeMap::new(),
-        directory: None,
-        on_crash: OnCrash::Record,
-        start_deadline: Duration::from_secs(60),
-        catch_up: CatchUp::Latest,
-        catch_up_max_age: Duration::from_secs(300),
-    })
+    Arc::new(Job { start_delay: Duration::from_secs(start_delay), ..test_job::job(schedule) })
 }
 
 /// A ticker that is looked at each second.

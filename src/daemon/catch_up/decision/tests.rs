@@ -1,10 +1,8 @@
-use std::collections::BTreeMap;
-
 use super::*;
+use crate::daemon::test_job;
 use crate::fleet::{HostName, HostPattern};
-use crate::job::schedule::{Blackout, Schedule};
-use crate::job::{Command, JobName, OnCrash, Overlap, Placement};
-use crate::lock::{LeaseTiming, Resource};
+use crate::job::schedule::Blackout;
+use crate::job::{JobName, Placement};
 use crate::store::Pause;
 use crate::trigger::Target;
 
@@ -21,27 +19,7 @@ fn clock(time: &str) -> DateTime<Utc> {
 }
 
 fn job(schedule: &str, max_age: Duration) -> Job {
-    Job {
-        name: JobName::new("job").expect("a name"),
-        description: None,
-        enabled: true,
-        schedule: Schedule::parse(schedule, chrono_tz::UTC).expect("a schedule"),
-        start_delay: Duration::ZERO,
-        after: Vec::new(),
-        placement: Placement::default(),
-        command: Command::Shell("true".to_owned()),
-        resource: Resource::new("job:job").expect("a resource"),
-        timing: LeaseTiming::new(Duration::from_secs(180), Duration::from_secs(30), Duration::from_secs(15))
-            .expect("meets the rule"),
-        overlap: Overlap::Skip,
-        timeout: None,
-        env: BTreeMap::new(),
-        directory: None,
-        on_crash: OnCrash::Record,
-        start_deadline: Duration::from_secs(60),
-        catch_up: CatchUp::Latest,
-        catch_up_max_age: max_age,
-    }
+    Job { catch_up_max_age: max_age, ..test_job::job(schedule) }
 }
 
 fn all(max_runs: u32, spacing: u64) -> CatchUp {
