@@ -7,7 +7,7 @@ use cronlatch::job::start_delay;
 use crate::fixtures::{HEAD, bare, good, instants, lines_of, secs};
 
 /// Keys of a job, from line 5 on, and what is told about them.
-const FAULTS: [(&str, &[&str]); 38] = [
+const FAULTS: [(&str, &[&str]); 39] = [
     (r#"every = "0s""#, &[r#"5:1: jobs.a.every = "0s": too short: at least 1s; write it like every = "30s""#]),
     (
         r#"every = "1500ms""#,
