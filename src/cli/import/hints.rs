@@ -44,8 +44,7 @@ pub(super) fn of_variable(line: usize, variable: &Variable) -> Option<Note> {
         }
         "RANDOM_DELAY" => {
             let what = format!("cronie delays each job by up to {value} minutes, cronlatch does not");
-            let splay = "write splay into the jobs";
-            (Kind::Differs, what, if is_supported("splay") { splay } else { "put a sleep before the commands" })
+            (Kind::Differs, what, "write splay into the jobs")
         }
         "LOGNAME" => (Kind::Dropped, "cron ignores LOGNAME in a crontab".to_owned(), "it was left out"),
         "SHELL" if is_relative => {
@@ -135,12 +134,7 @@ fn of_command(parts: &Parts, typed: &str, note: &mut impl FnMut(Kind, String, St
     }
     if command.contains("run-parts") {
         let what = "it runs a folder of programs, on one host each time".to_owned();
-        let remedy = if is_supported("run_on") {
-            "write run_on = \"every\" if each host"
-        } else {
-            "leave the line to cron if each host"
-        };
-        note(Kind::Differs, what, format!("{remedy} needs it"));
+        note(Kind::Differs, what, "write run_on = \"every\" if each host needs it".to_owned());
     }
 }
 

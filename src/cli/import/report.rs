@@ -4,13 +4,13 @@ use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 
 use super::compare::{Difference, Span, Starts};
-use super::hints::is_supported;
 use super::note::{Kind, Note};
 use super::{Compared, Imported};
 use crate::cli::table::{Column, Fit, table};
 
 /// What differs for every job, and is no line's fault.
-const FOR_ALL: [&str; 6] = [
+const FOR_ALL: [&str; 7] = [
+    "each time runs on one host, whichever is first (run_on = \"every\": on each)",
     "cron starts a second copy of a job that still runs when it is due again; cronlatch leaves that time out \
      (overlap = \"skip\"), or lets it wait (overlap = \"wait\")",
     "cron forgets a time at which the host was down; cronlatch runs the newest one late (catch_up = \"none\" doesn't)",
@@ -37,8 +37,6 @@ pub(super) fn text(files: &[Imported], span: Span, zone: Tz, width: Option<usize
     text += &times(&jobs, files.len() > 1, zone, width);
     text += &differences(&jobs);
     text += "\nfor all jobs:\n";
-    let run_on = if is_supported("run_on") { " (run_on = \"every\": on each)" } else { "" };
-    text += &format!("- each time runs on one host, whichever is first{run_on}\n");
     text += &FOR_ALL.map(|line| format!("- {line}\n")).concat();
     text
 }
