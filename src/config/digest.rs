@@ -33,6 +33,7 @@ impl Digest {
         match job.overlap {
             Overlap::Skip => canon.add("overlap", "skip"),
             Overlap::Wait(wait_for) => canon.add("wait_for_ms", wait_for.as_millis()),
+            Overlap::Replace(wait_for) => canon.add("replace_within_ms", wait_for.as_millis()),
         }
         job.timeout.iter().for_each(|timeout| canon.add("timeout_ms", timeout.as_millis()));
         for (name, value) in &job.env {

@@ -12,7 +12,10 @@ use super::ticking::Ticking;
 use super::timing::TypedTiming;
 use super::typed_job::{NamedJob, OnCrashWord, OverlapWord, TypedJob};
 use crate::job::schedule::Schedule;
-use crate::job::{CatchUp, Command, Job, JobName, OnCrash, Overlap, start_delay};
+use crate::job::{
+    CatchUp, Command, Job, JobName, OnCrash, OnLeaseLost, OutputTo, Overlap, ProcessSetup, Retries, SuccessCodes,
+    start_delay,
+};
 use crate::lock::{LeaseTiming, Resource};
 
 const START_DEADLINE: Duration = Duration::from_secs(5 * 60);
@@ -68,6 +71,12 @@ impl Making<'_> {
             timeout: keys.timeout.value(),
             env: keys.env.value_or(BTreeMap::new()),
             directory: keys.directory.value(),
+            process: ProcessSetup::default(),
+            success_codes: SuccessCodes::default(),
+            retries: Retries::default(),
+            on_lease_lost: OnLeaseLost::default(),
+            output: OutputTo::default(),
+            notices: None,
             on_crash,
             start_deadline: keys.start_deadline.value_or(START_DEADLINE),
             catch_up,

@@ -174,7 +174,7 @@ impl Shared {
     fn new_claim(&self, due: &Due) -> Claim {
         let wait = match due.job.overlap {
             Overlap::Skip => None,
-            Overlap::Wait(wait) => Some(wait),
+            Overlap::Wait(wait) | Overlap::Replace(wait) => Some(wait),
         };
         Claim {
             run: RunId::generate(),

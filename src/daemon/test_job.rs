@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::job::schedule::Schedule;
-use crate::job::{CatchUp, Command, Job, JobName, OnCrash, Overlap, Placement};
+use crate::job::{
+    CatchUp, Command, Job, JobName, OnCrash, OnLeaseLost, OutputTo, Overlap, Placement, ProcessSetup, Retries,
+    SuccessCodes,
+};
 use crate::lock::{LeaseTiming, Resource};
 
 /// A job in UTC that is as it is meant unless the test says otherwise.
@@ -25,6 +28,12 @@ pub(super) fn job(schedule: &str) -> Job {
         timeout: None,
         env: BTreeMap::new(),
         directory: None,
+        process: ProcessSetup::default(),
+        success_codes: SuccessCodes::default(),
+        retries: Retries::default(),
+        on_lease_lost: OnLeaseLost::default(),
+        output: OutputTo::default(),
+        notices: None,
         on_crash: OnCrash::Record,
         start_deadline: Duration::from_secs(60),
         catch_up: CatchUp::Latest,

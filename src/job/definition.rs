@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::schedule::Schedule;
-use super::{JobName, Placement};
+use super::{JobName, Notices, OnLeaseLost, OutputTo, Placement, ProcessSetup, Retries, SuccessCodes};
 use crate::lock::{LeaseTiming, Resource};
 
 /// A job as it is meant: validated, defaults merged, nothing left to interpret.
@@ -38,6 +38,18 @@ pub struct Job {
     pub env: BTreeMap<String, String>,
     /// Where it runs; `None` for the home directory of its user.
     pub directory: Option<PathBuf>,
+    /// How its process is set up besides.
+    pub process: ProcessSetup,
+    /// Which exit codes mean success.
+    pub success_codes: SuccessCodes,
+    /// How often a failed run is tried again.
+    pub retries: Retries,
+    /// What becomes of it when its lease is lost.
+    pub on_lease_lost: OnLeaseLost,
+    /// Where its output goes.
+    pub output: OutputTo,
+    /// Who is told how it fares.
+    pub notices: Option<Box<Notices>>,
     /// What becomes of a run whose host died.
     pub on_crash: OnCrash,
     /// How long a trigger may wait to be started while the database is reachable.
@@ -86,6 +98,9 @@ pub enum Overlap {
     Skip,
     /// It waits for the lock up to this long; at most one trigger of a job waits.
     Wait(Duration),
+    /// A run of the same job is stopped, and it takes the lock as soon as that is gone; it waits up to
+    /// this long. Held by anybody else, it is skipped.
+    Replace(Duration),
 }
 
 /// What becomes of a run whose host died.
