@@ -15,13 +15,16 @@ use super::store::{Missing, open_options};
 use crate::config::{self, DaemonSettings, DatabaseUrl, Drain, Loaded, Migrate, Settings};
 use crate::daemon::{Daemon, DaemonError, Options, Order, Plan};
 use crate::job::Job;
-use crate::shim::current_user;
+use crate::shim::Executable;
 use crate::{events, store, telemetry};
 
 /// How long a claim or another call may take.
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) fn run(path: &Path) -> Result<(), Failure> {
+    // Before anything else: a package may be upgraded at any time.
+    let executable =
+        Executable::own().map_err(|error| Failure::bug(format!("can't open the own executable: {error}")))?;
     let loaded = config::load(path);
     let (true, Some(settings)) = (loaded.is_usable(), loaded.settings.clone()) else {
         return Err(refusal(&loaded));
@@ -34,7 +37,7 @@ pub(super) fn run(path: &Path) -> Result<(), Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::bug(format!("can't start the runtime: {error}")))?;
-    let done = runtime.block_on(serve(path, &settings, &loaded));
+    let done = runtime.block_on(serve(path, &settings, &loaded, executable));
     // What is left would be waited for: a name look-up, a file of SQLite.
     runtime.shutdown_timeout(Duration::from_millis(200));
     let dropped = log.dropped_lines();
@@ -72,13 +75,13 @@ fn log_panics() {
     std::panic::set_hook(Box::new(|panic| events::daemon_panicked(&panic.to_string())));
 }
 
-async fn serve(path: &Path, settings: &Settings, loaded: &Loaded) -> Result<(), Failure> {
+async fn serve(path: &Path, settings: &Settings, loaded: &Loaded, executable: Executable) -> Result<(), Failure> {
     let store =
         store::open(&open_options(settings, CALL_TIMEOUT, heartbeat_timeout(loaded, settings), Missing::IsMade)?)?;
     for problem in &loaded.problems {
         events::schedule_problem(&problem.to_string());
     }
-    let daemon = Daemon::new(options(settings), store, Arc::new(plan(loaded)))?;
+    let daemon = Daemon::new(options(settings), store, Arc::new(plan(loaded)), executable)?;
     let (order, orders) = mpsc::channel(8);
     let (new_plan, plans) = mpsc::channel(8);
     let signals = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGUSR1])
@@ -180,7 +183,6 @@ fn options(settings: &Settings) -> Options {
             DatabaseUrl::Sqlite(path) => format!("SQLite {}", path.display()),
             DatabaseUrl::Postgres(url) => url.to_string(),
         },
-        user: current_user(),
     }
 }
 

@@ -2,12 +2,13 @@ use std::ops::{Add, Sub};
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
 
 /// An instant of `CLOCK_BOOTTIME`: monotonic, and running while the machine is suspended.
 ///
-/// It has no meaning on another machine or after a restart of this one. Subtraction saturates
-/// at zero.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// It means the same to every process of this machine, and nothing on another one or after a restart.
+/// Subtraction saturates at zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct BootInstant(Duration);
 
 impl BootInstant {
@@ -17,6 +18,14 @@ impl BootInstant {
         let secs = u64::try_from(now.tv_sec).expect("CLOCK_BOOTTIME counts up from zero");
         let nanos = u32::try_from(now.tv_nsec).expect("nanoseconds are below a thousand million");
         Self(Duration::new(secs, nanos))
+    }
+
+    /// An instant that never comes.
+    pub const NEVER: Self = Self(Duration::MAX);
+
+    /// Time since the machine was started.
+    pub fn since_boot(self) -> Duration {
+        self.0
     }
 
     /// Time passed since `earlier`; zero if `earlier` lies ahead.

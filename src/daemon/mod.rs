@@ -51,7 +51,7 @@ use crate::events;
 use crate::fleet::{HostName, InstanceId, Label};
 use crate::lease::Keeper;
 use crate::run::{Exhaustion, Runner, Stop};
-use crate::shim::{Spawner, User};
+use crate::shim::{Executable, Spawner};
 use crate::store::{SharedStore, StoreError};
 use beat::Heard;
 use catch_up::Unsettled;
@@ -84,8 +84,6 @@ pub struct Options {
     pub migrate: bool,
     /// The database, fit to be shown.
     pub database: String,
-    /// Who jobs run as.
-    pub user: User,
 }
 
 /// What somebody asked a running daemon for.
@@ -103,8 +101,7 @@ pub enum DaemonError {
     /// The tables can never be used by this binary.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// What every job needs can't be had or is gone: the threads that start and stop jobs, or the
-    /// heartbeat.
+    /// What every job needs can't be had or is gone: the fork server, or the heartbeat.
     #[error("no job can be run: {0}")]
     Spawner(std::io::Error),
 }
@@ -156,11 +153,17 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Sets a daemon up. Nothing is asked of the database yet.
+    /// Sets a daemon up, inside a runtime. Nothing is asked of the database yet. `executable` is what fork
+    /// servers are made of.
     ///
     /// # Errors
     /// [`DaemonError::Spawner`].
-    pub fn new(options: Options, store: SharedStore, plan: Arc<Plan>) -> Result<Self, DaemonError> {
+    pub fn new(
+        options: Options,
+        store: SharedStore,
+        plan: Arc<Plan>,
+        executable: Executable,
+    ) -> Result<Self, DaemonError> {
         let instance = InstanceId::generate();
         events::identify(&options.host, instance);
         let keeper = Keeper::start(store.clone());
@@ -169,10 +172,9 @@ impl Daemon {
         let runner = Runner {
             host: options.host.clone(),
             instance,
-            user: options.user.clone(),
             store: store.clone(),
             keeper: keeper.handle(),
-            spawner: Spawner::start().map_err(DaemonError::Spawner)?,
+            spawner: Spawner::start(executable).map_err(DaemonError::Spawner)?,
             exhaustion: Exhaustion::default(),
             clock: clock.clone(),
             stop: stop.subscribe(),
@@ -247,7 +249,7 @@ impl Daemon {
     async fn broken(&mut self) -> &'static str {
         tokio::select! {
             () = self.keeper.gone() => "the heartbeat is gone, which is a bug",
-            () = self.shared.runner.spawner.gone() => "the thread that starts or that stops jobs is gone, which is a bug",
+            () = self.shared.runner.spawner.gone() => "the task that starts fork servers is gone, which is a bug",
         }
     }
 }

@@ -157,3 +157,10 @@ pub fn database_recovered(away: Duration) {
 pub fn database_reached(waited: Duration) {
     event!(info, "database.reached", { away_ms = ms(waited), }, "the database can be used after {}", human(waited));
 }
+
+/// The process that forks shims has died; it is started again. Jobs that run don't notice.
+pub fn fork_server_died(how: &str, again_in: Duration) {
+    event!(error, "fork_server.died", {
+        reason = how, again_in_ms = ms(again_in),
+    }, "the fork server died ({how}); it is started again in {}", human(again_in));
+}

@@ -22,17 +22,17 @@ use crate::clock::human;
 pub use daemon::{
     clock_skewed, clock_stepped, daemon_draining, daemon_hurried, daemon_overstayed, daemon_panicked,
     daemon_reload_ignored, daemon_reload_refused, daemon_reloaded, daemon_started, daemon_state, daemon_stopped,
-    database_lost, database_missed, database_not_reached, database_reached, database_recovered, host_duplicated,
-    host_filled, host_freed, job_placed, job_stranded, schedule_disagreement, schedule_problem,
+    database_lost, database_missed, database_not_reached, database_reached, database_recovered, fork_server_died,
+    host_duplicated, host_filled, host_freed, job_placed, job_stranded, schedule_disagreement, schedule_problem,
 };
 pub use lock::{
     Contention, LeaseLabel, Takeover, lock_acquired, lock_contended, lock_lost, lock_outlived, lock_released,
     lock_renew_late, lock_renewed, lock_taken_over,
 };
 pub use run::{
-    AfterLoss, RunEnded, RunLabel, run_cancelled, run_claimed_elsewhere, run_failed, run_followed, run_given_back,
-    run_lost, run_missed, run_output, run_second_result, run_skipped, run_started, run_succeeded, run_timed_out,
-    run_unrecorded, triggers_left_out, triggers_missed,
+    AfterLoss, RunEnded, RunLabel, run_abandoned, run_cancelled, run_claimed_elsewhere, run_failed, run_followed,
+    run_given_back, run_left_behind, run_lost, run_missed, run_output, run_second_result, run_skipped, run_started,
+    run_succeeded, run_timed_out, run_unkillable, run_unrecorded, triggers_left_out, triggers_missed,
 };
 
 /// Who logs, in every line.

@@ -75,8 +75,44 @@ pub fn run_claimed_elsewhere(trigger: &Trigger, other: RunId, by: Option<&str>) 
 }
 
 /// The process is there.
-pub fn run_started(label: RunLabel<'_>, late: Option<Duration>, kind: &str) {
-    run_event!(info, "run.started", label, { late_ms = late.map(ms), trigger = kind, }, "{} started", label.trigger.job);
+pub fn run_started(label: RunLabel<'_>, late: Option<Duration>, kind: &str, pid: i32) {
+    run_event!(
+        info, "run.started", label,
+        { late_ms = late.map(ms), trigger = kind, pid, },
+        "{} started", label.trigger.job
+    );
+}
+
+/// Its own process has ended, but others of its tree have not; they are told to end, for the lock is freed
+/// only when none is left.
+pub fn run_left_behind(label: RunLabel<'_>, names: &[String], count: usize) {
+    run_event!(
+        warn, "run.left_behind", label,
+        { processes = count, names = names.join(" "), },
+        "{} left {count} processes running ({}), which are told to end", label.trigger.job, names.join(", ")
+    );
+}
+
+/// Processes of it were killed and don't die; its lock is renewed until they have.
+pub fn run_unkillable(label: RunLabel<'_>, names: &[String], count: usize) {
+    run_event!(
+        error, "run.unkillable", label,
+        { processes = count, names = names.join(" "), },
+        "{count} processes of {} ({}) were killed and don't die; its lock is held until they have",
+        label.trigger.job, names.join(", ")
+    );
+}
+
+/// Its shim is gone without a word, and nobody can say when its last process is.
+pub fn run_abandoned(label: RunLabel<'_>) {
+    run_event!(
+        error,
+        "run.abandoned",
+        label,
+        {},
+        "the shim of {} is gone: what is left of it is killed, and its lock runs out by itself",
+        label.trigger.job
+    );
 }
 
 /// One line of output. `text` holds no control characters.

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// Where a job's output goes, besides the tail that its run's row keeps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum OutputTo {
@@ -22,7 +24,7 @@ pub struct OutputFile {
 }
 
 /// What is kept of a job's output files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputKeep {
     /// A file that would grow beyond this many bytes is rotated.
     pub size: u64,

@@ -1,8 +1,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// How a job's process is set up before its program is executed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessSetup {
     /// The login name of the user that it runs as; `None` for the daemon's own.
     pub user: Option<String>,
@@ -21,7 +23,7 @@ pub struct ProcessSetup {
 }
 
 /// Which permissions files don't get: nine bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Umask(pub u16);
 
 impl Default for Umask {
@@ -31,7 +33,7 @@ impl Default for Umask {
 }
 
 /// What a job reads from its standard input: never the daemon's.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stdin {
     /// Nothing: `/dev/null`.
     #[default]
@@ -43,7 +45,7 @@ pub enum Stdin {
 }
 
 /// What each process of a job may use (`setrlimit(2)`), soft and hard; `None` for as much as the daemon.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Address space, in bytes (`RLIMIT_AS`).
     pub memory: Option<u64>,

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use crate::events::{self, AfterLoss, RunEnded, RunLabel};
+use crate::job::SuccessCodes;
 use crate::shim::Exit;
 use crate::store::{Ending, Loss};
 use crate::trigger::RunState;
@@ -44,10 +45,14 @@ impl StopCause {
 ///
 /// A process that ends well after it was told to stop counts as stopped: nobody knows whether it
 /// did all of its work.
-pub(super) fn judge(exit: Exit, stopped: Option<&StopCause>) -> (RunState, Option<&'static str>) {
+pub(super) fn judge(
+    exit: Exit,
+    stopped: Option<&StopCause>,
+    success: &SuccessCodes,
+) -> (RunState, Option<&'static str>) {
     match (stopped, exit) {
         (Some(cause), _) => (cause.state(), Some(cause.reason())),
-        (None, Exit::Code(0)) => (RunState::Succeeded, None),
+        (None, Exit::Code(code)) if success.has(code) => (RunState::Succeeded, None),
         (None, Exit::Code(_) | Exit::Signal(_)) => (RunState::Failed, None),
     }
 }
@@ -80,11 +85,22 @@ mod tests {
 
     #[test]
     fn a_clean_exit_after_a_stop_is_no_success() {
-        assert_eq!(judge(Exit::Code(0), None), (RunState::Succeeded, None));
-        assert_eq!(judge(Exit::Code(0), Some(&StopCause::Drained)), (RunState::Cancelled, Some("drained")));
-        assert_eq!(judge(Exit::Signal(9), None), (RunState::Failed, None));
-        assert_eq!(judge(Exit::Signal(15), Some(&StopCause::Timeout)), (RunState::Failed, Some("timeout")));
+        let zero = SuccessCodes::default();
+        assert_eq!(judge(Exit::Code(0), None, &zero), (RunState::Succeeded, None));
+        assert_eq!(judge(Exit::Code(0), Some(&StopCause::Drained), &zero), (RunState::Cancelled, Some("drained")));
+        assert_eq!(judge(Exit::Signal(9), None, &zero), (RunState::Failed, None));
+        assert_eq!(judge(Exit::Signal(15), Some(&StopCause::Timeout), &zero), (RunState::Failed, Some("timeout")));
         let lost = StopCause::LeaseLost(Loss::Expired);
-        assert_eq!(judge(Exit::Signal(15), Some(&lost)), (RunState::Lost, Some("lease_expired")));
+        assert_eq!(judge(Exit::Signal(15), Some(&lost), &zero), (RunState::Lost, Some("lease_expired")));
+    }
+
+    #[test]
+    fn which_codes_mean_success_is_for_the_job_to_say() {
+        let codes = SuccessCodes::new([0, 24].into()).expect("it is not empty");
+        assert_eq!(judge(Exit::Code(24), None, &codes).0, RunState::Succeeded);
+        assert_eq!(judge(Exit::Code(23), None, &codes).0, RunState::Failed);
+        let odd = SuccessCodes::new([1].into()).expect("it is not empty");
+        assert_eq!(judge(Exit::Code(0), None, &odd).0, RunState::Failed);
+        assert_eq!(judge(Exit::Signal(1), None, &odd).0, RunState::Failed);
     }
 }

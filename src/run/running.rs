@@ -7,18 +7,14 @@ use super::ending::{StopCause, codes, judge};
 use super::pump::Pump;
 use super::supervise::{Assignment, Runner, Stop};
 use crate::clock::BootInstant;
+use crate::events::{self, RunLabel};
+use crate::job::OnLeaseLost;
 use crate::lease::{Deadline, LeaseState};
-use crate::shim::Child;
+use crate::shim::{Child, ChildEvent, Ended, OwnStop};
 use crate::store::{Ending, RunKey};
 
 /// A job that runs longer than this is marked as running; a shorter one is written once, at its end.
 const MARK_AFTER: Duration = Duration::from_secs(1);
-
-/// A stop under way.
-struct Stopping {
-    cause: StopCause,
-    kill_at: BootInstant,
-}
 
 /// A run whose process is there.
 pub(super) struct Running<'a> {
@@ -30,7 +26,8 @@ pub(super) struct Running<'a> {
     /// The lease's, as it stands.
     deadline: Deadline,
     started: BootInstant,
-    stopping: Option<Stopping>,
+    /// Why it was told to end.
+    stopping: Option<StopCause>,
 }
 
 impl<'a> Running<'a> {
@@ -45,40 +42,48 @@ impl<'a> Running<'a> {
         Self { runner, assignment, key, child, lease, deadline, started: BootInstant::now(), stopping: None }
     }
 
-    /// Waits for the process to end, stops it when it has to be stopped, and reaps its group.
-    pub(super) async fn run_out(mut self, pump: Option<Pump>, started_at: DateTime<Utc>) -> Ending {
-        self.watch(started_at).await;
-        let exit = self.child.reap();
+    /// Waits until no process of its tree is left, and stops it when it has to be stopped. `None` if nobody
+    /// will ever say that: its shim is gone.
+    pub(super) async fn run_out(mut self, pump: Option<Pump>, started_at: DateTime<Utc>) -> Option<Ending> {
+        let ended = self.watch(started_at).await;
         let ended_at = self.runner.clock.now();
         let output_tail = match pump {
             Some(pump) => pump.finish().await,
             None => None,
         };
-        let (state, reason) = judge(exit, self.stopping.as_ref().map(|stopping| &stopping.cause));
-        let (exit_code, signal) = codes(exit);
+        let ended = ended?;
+        if ended.by_itself == Some(OwnStop::Deadline) {
+            self.stopping.get_or_insert(StopCause::LeaseEnding);
+        }
+        let (state, reason) = judge(ended.exit, self.stopping.as_ref(), &self.assignment.job.success_codes);
+        let (exit_code, signal) = codes(ended.exit);
         let reason = reason.map(str::to_owned);
         let (started_at, finished_at) = (Some(started_at), ended_at);
-        Ending { state, exit_code, signal, reason, started_at, finished_at, output_tail }
+        Some(Ending { state, exit_code, signal, reason, started_at, finished_at, output_tail })
     }
 
-    /// Everything that can happen while the process runs. Returns once it has exited.
-    async fn watch(&mut self, started_at: DateTime<Utc>) {
+    /// Everything that can happen while the tree lives.
+    async fn watch(&mut self, started_at: DateTime<Utc>) -> Option<Ended> {
         let mut stop = self.runner.stop.clone();
-        let mut killed = false;
         let timeout_at = self.assignment.job.timeout.map(|timeout| self.started + timeout);
         let mut mark = std::pin::pin!(mark_as_running(self.runner, self.key, started_at));
-        let mut marked = false;
+        let (mut marked, mut killed, mut enforced) = (false, false, false);
         loop {
-            let kill_at = self.stopping.as_ref().map(|stopping| stopping.kill_at);
             let told = self.stopping.is_some();
+            let (term_at, overdue_at) = (self.term_at(), self.overdue_at());
             tokio::select! {
                 biased;
-                () = self.child.exited() => return,
+                event = self.child.next() => match event {
+                    ChildEvent::Ended(ended) => return Some(ended),
+                    ChildEvent::Vanished => return None,
+                    ChildEvent::LeftBehind(survivors) => events::run_left_behind(self.label(), &survivors.names, survivors.count),
+                    ChildEvent::Unkillable(survivors) => events::run_unkillable(self.label(), &survivors.names, survivors.count),
+                },
                 Ok(()) = self.lease.changed() => self.lease_changed(),
-                () = self.deadline.term_at.reached(), if !told => self.stop(StopCause::LeaseEnding),
-                () = reached(kill_at), if told && !killed => {
-                    self.child.kill();
-                    killed = true;
+                () = reached(term_at), if !told => self.stop(StopCause::LeaseEnding),
+                () = reached(overdue_at), if !enforced => {
+                    enforced = true;
+                    self.child.kill_shim();
                 }
                 () = reached(timeout_at), if !told => self.stop(StopCause::Timeout),
                 asked = wait_for_stop(&mut stop, told), if !killed => {
@@ -96,6 +101,9 @@ impl<'a> Running<'a> {
     fn lease_changed(&mut self) {
         let state = self.lease.borrow_and_update().clone();
         self.deadline = state.deadline();
+        if self.outlives_its_lease() {
+            return;
+        }
         match state {
             LeaseState::Held(deadline) => self.child.move_deadline(deadline.kill_at),
             LeaseState::Lost(loss, _) => self.stop(StopCause::LeaseLost(loss)),
@@ -108,10 +116,31 @@ impl<'a> Running<'a> {
         if self.stopping.is_some() {
             return;
         }
-        self.child.terminate();
         let grace = self.assignment.job.timing.kill_grace();
-        let kill_at = self.deadline.kill_after(BootInstant::now(), grace);
-        self.stopping = Some(Stopping { cause, kill_at });
+        let now = BootInstant::now();
+        let kill_at = if self.outlives_its_lease() { now + grace } else { self.deadline.kill_after(now, grace) };
+        self.child.terminate(kill_at);
+        self.stopping = Some(cause);
+    }
+
+    fn outlives_its_lease(&self) -> bool {
+        self.assignment.job.on_lease_lost == OnLeaseLost::Continue
+    }
+
+    /// When the lease ends, if that is this run's end.
+    fn term_at(&self) -> Option<BootInstant> {
+        (!self.outlives_its_lease()).then_some(self.deadline.term_at)
+    }
+
+    /// When a shim is overdue that should have killed its tree: there is still some time until others may
+    /// take the lock.
+    fn overdue_at(&self) -> Option<BootInstant> {
+        let slack = self.assignment.job.timing.slack();
+        (!self.outlives_its_lease()).then(|| self.deadline.kill_at + slack / 3)
+    }
+
+    fn label(&self) -> RunLabel<'_> {
+        self.assignment.label(Some(self.key.token))
     }
 }
 

@@ -5,22 +5,26 @@ use chrono::{DateTime, Utc};
 use tokio::sync::watch;
 
 use super::ending::announce;
-use super::environment::{directory, environment};
+use super::environment::{base_environment, environment};
 use super::exhaustion::Exhaustion;
 use super::pump::Pump;
 use super::running::Running;
 use crate::clock::{BootInstant, DatabaseClock};
 use crate::events::{self, RunLabel};
 use crate::fleet::{HostName, InstanceId};
-use crate::job::Job;
+use crate::job::{Job, OnLeaseLost};
 use crate::lease::{Deadline, KeeperHandle, Lease};
 use crate::lock::{FencingToken, Owner, Resource};
-use crate::shim::{SpawnError, SpawnRequest, Spawner, User};
+use crate::shim::{Program, SpawnError, SpawnRequest, Spawner};
 use crate::store::{Ending, Follower, Grant, RunKey, SharedStore};
 use crate::trigger::{RunId, RunState, Trigger, TriggerKind};
 
 /// Why a claim is given back whose lease is too short for a start.
 const TOO_LATE: &str = "too_little_time_left";
+
+/// How long a process may take to prepare itself: a name service that is away answers within this or not
+/// at all.
+const START_WITHIN: Duration = Duration::from_secs(30);
 
 /// What floor 6 tells all runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +47,8 @@ pub enum Supervised {
     Ended,
     /// Nothing was started; it waits for any host.
     GivenBack,
+    /// Its shim is gone without a word; its lock runs out by itself.
+    Abandoned,
 }
 
 /// A run under its lease.
@@ -83,8 +89,6 @@ pub struct Runner {
     pub host: HostName,
     /// This start of the daemon.
     pub instance: InstanceId,
-    /// Who jobs run as.
-    pub user: User,
     /// The tables.
     pub store: SharedStore,
     /// The heartbeat.
@@ -139,23 +143,37 @@ impl Runner {
         let lease = self.keeper.hold(grant, assignment.resource.clone(), assignment.owner.clone(), timing).await;
         let held = HeldRun { assignment, key: &key, lease, held_since, started: BootInstant::now() };
         let started_at = self.clock.now();
-        let request = SpawnRequest {
-            argv: assignment.job.command.argv(),
-            env: environment(assignment, &self.user, &self.host, token),
-            directory: directory(assignment, &self.user),
-            deadline: deadline.kill_at,
-        };
-        match self.spawner.spawn(request, self.start_given_up(deadline)).await {
+        let request = self.request(assignment, token, deadline);
+        match self.spawner.spawn(&request, self.start_given_up(deadline)).await {
             Ok(mut child) => {
                 self.exhaustion.started();
                 let late = assignment.lateness(started_at);
-                events::run_started(assignment.label(Some(token)), late, assignment.kind.as_str());
+                events::run_started(assignment.label(Some(token)), late, assignment.kind.as_str(), child.pid());
                 let pump = child.take_output().map(|output| Pump::start(output, assignment, token));
                 let running = Running::new(self, assignment, &key, child, held.lease.watch());
-                let ending = running.run_out(pump, started_at).await;
-                self.finish(held, &ending).await
+                match running.run_out(pump, started_at).await {
+                    Some(ending) => self.finish(held, &ending).await,
+                    None => self.abandon(held).await,
+                }
             }
-            Err(error) => self.not_started(held, error, started_at).await,
+            Err(error) => self.not_started(held, error).await,
+        }
+    }
+
+    fn request(&self, assignment: &Assignment, token: FencingToken, deadline: Deadline) -> SpawnRequest {
+        let job = &assignment.job;
+        SpawnRequest {
+            program: Program::Execute(job.command.argv()),
+            base_env: base_environment(),
+            env: environment(assignment, &self.host, token),
+            directory: job.directory.clone(),
+            setup: job.process.clone(),
+            deadline: match job.on_lease_lost {
+                OnLeaseLost::Kill => deadline.kill_at,
+                OnLeaseLost::Continue => BootInstant::NEVER,
+            },
+            kill_grace: job.timing.kill_grace(),
+            start_within: START_WITHIN.min(deadline.term_at.remaining()),
         }
     }
 
@@ -172,24 +190,28 @@ impl Runner {
 
     /// What becomes of a run whose process is not there: it has failed, unless surely nothing of it
     /// was executed and another host, or a later try, may do better.
-    async fn not_started(&self, held: HeldRun<'_>, error: SpawnError, started_at: DateTime<Utc>) -> Supervised {
-        let too_late = held.lease.watch().borrow().deadline().kill_at.has_passed();
+    async fn not_started(&self, held: HeldRun<'_>, error: SpawnError) -> Supervised {
         let reason = match &error {
             SpawnError::TooLate => TOO_LATE.to_owned(),
-            SpawnError::Program { .. } if too_late => TOO_LATE.to_owned(),
             SpawnError::Exhausted(_) => {
                 self.exhaustion.failed();
                 error.to_string()
             }
-            SpawnError::Program { .. } => {
-                return self.finish(held, &failed_to_start(&error, None, self.clock.now())).await;
+            SpawnError::Job(_) | SpawnError::Hung(_) => {
+                return self.finish(held, &failed_to_start(&error, self.clock.now())).await;
             }
-            SpawnError::Unwatched(_) | SpawnError::Hung { .. } => {
-                return self.finish(held, &failed_to_start(&error, Some(started_at), self.clock.now())).await;
-            }
+            SpawnError::Vanished => return self.abandon(held).await,
         };
         held.lease.stop().await;
         self.give_back(held.assignment, held.key, &reason).await
+    }
+
+    /// Nobody knows whether processes of the run are left: its lock is not freed but runs out, after which
+    /// recovery counts the run as lost.
+    async fn abandon(&self, held: HeldRun<'_>) -> Supervised {
+        held.lease.stop().await;
+        events::run_abandoned(held.assignment.label(Some(held.key.token)));
+        Supervised::Abandoned
     }
 
     /// Stops the heartbeat, writes the end and frees the lock, in this order.
@@ -203,14 +225,14 @@ impl Runner {
     }
 }
 
-/// The end of a run whose process could not be started, or not be watched.
-fn failed_to_start(error: &SpawnError, started_at: Option<DateTime<Utc>>, finished_at: DateTime<Utc>) -> Ending {
+/// The end of a run whose process could not be started.
+fn failed_to_start(error: &SpawnError, finished_at: DateTime<Utc>) -> Ending {
     Ending {
         state: RunState::Failed,
         exit_code: None,
         signal: None,
         reason: Some(error.to_string()),
-        started_at,
+        started_at: None,
         finished_at,
         output_tail: None,
     }

@@ -1,26 +1,19 @@
-use std::os::fd::OwnedFd;
-use std::os::unix::process::ExitStatusExt;
-use std::process::ExitStatus;
-use std::time::Duration;
-
-use rustix::process::Signal;
-use tokio::io::unix::AsyncFd;
+use rustix::process::Pid;
 use tokio::net::unix::pipe;
 
-use super::group::Group;
+use super::link::Link;
+use super::wire::{Ended, Order, Report, Survivors};
 use crate::clock::BootInstant;
 
-/// How often a process is asked after that can't be watched.
-const ASK_AGAIN: Duration = Duration::from_millis(50);
-
-/// A job's process and its group. Dropped before [`Child::reap`], the group is killed.
+/// A job's process and its whole tree, as the daemon has them. Dropped before it has ended, the tree is
+/// killed.
 #[derive(Debug)]
 pub struct Child {
-    pub(super) group: Group,
-    /// Readable once the process has exited (`pidfd_open(2)`).
-    pub(super) exited: AsyncFd<OwnedFd>,
+    pub(super) link: Link,
+    pub(super) pid: Pid,
     pub(super) output: Option<Output>,
-    pub(super) reaped: bool,
+    pub(super) input: Option<pipe::Sender>,
+    pub(super) is_over: bool,
 }
 
 /// Where the job's output comes from.
@@ -32,74 +25,95 @@ pub struct Output {
     pub stderr: pipe::Receiver,
 }
 
-/// How a process ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
-    /// It exited with this code.
-    Code(i32),
-    /// This signal ended it.
-    Signal(i32),
+/// What happens to a child.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChildEvent {
+    /// Its own process has ended, and others of its tree have not: they are told to end.
+    LeftBehind(Survivors),
+    /// Killed processes don't die. Their tree is not gone until [`ChildEvent::Ended`].
+    Unkillable(Survivors),
+    /// No process of its tree is left.
+    Ended(Ended),
+    /// Its shim is gone without a word; whatever is left of the tree is killed by the fork server, and
+    /// nobody says when that is done.
+    Vanished,
 }
 
 impl Child {
+    /// The number of the job's own process, to be shown: it is never signalled by it.
+    pub fn pid(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
+    }
+
     /// The output, to be taken once.
     pub fn take_output(&mut self) -> Option<Output> {
         self.output.take()
     }
 
-    /// Waits until the job's own process has exited; its pipes may still be open elsewhere.
-    ///
-    /// If the runtime can't watch it any more it is killed, and asked after from time to time.
+    /// The standard input of a [`Program::WriteFiles`](super::Program::WriteFiles), to be taken once.
+    pub fn take_input(&mut self) -> Option<pipe::Sender> {
+        self.input.take()
+    }
+
+    /// Waits for what happens next. After [`ChildEvent::Ended`] or [`ChildEvent::Vanished`] it is over, and
+    /// this answers [`ChildEvent::Vanished`].
     ///
     /// # Cancel safety
-    /// Safe: the process is reaped by [`Child::reap`] alone.
-    pub async fn exited(&self) {
-        if self.exited.readable().await.is_ok() {
-            return;
-        }
-        self.kill();
-        while !self.group.has_exited() {
-            tokio::time::sleep(ASK_AGAIN).await;
+    /// Safe: an event is taken or it is not.
+    pub async fn next(&mut self) -> ChildEvent {
+        loop {
+            let event = match self.link.next().await {
+                Some(Report::LeftBehind(survivors)) => ChildEvent::LeftBehind(survivors),
+                Some(Report::Unkillable(survivors)) => ChildEvent::Unkillable(survivors),
+                Some(Report::Ended(ended)) => {
+                    self.is_over = true;
+                    ChildEvent::Ended(ended)
+                }
+                None => {
+                    self.is_over = true;
+                    ChildEvent::Vanished
+                }
+                // Said before the child was handed out.
+                Some(Report::Ready | Report::Started { .. } | Report::NotStarted(_)) => continue,
+            };
+            return event;
         }
     }
 
-    /// Asks the whole group to end: TERM, and CONT for those that are stopped.
-    pub fn terminate(&self) {
-        self.group.signal(Signal::TERM);
-        self.group.signal(Signal::CONT);
+    /// Tells the whole tree to end: TERM now, and CONT for those that are stopped; KILL at `kill_at`, or at
+    /// the deadline if that comes first.
+    pub fn terminate(&self, kill_at: BootInstant) {
+        self.link.order(Order::Terminate(kill_at));
     }
 
-    /// Kills the whole group.
+    /// Kills the whole tree.
     pub fn kill(&self) {
-        self.group.signal(Signal::KILL);
+        self.link.order(Order::Kill);
     }
 
-    /// Moves the instant at which the group is killed by itself. It only rises, and not once
-    /// killing began.
+    /// Moves the deadline. It only rises, and not once killing began.
     pub fn move_deadline(&self, to: BootInstant) {
-        self.group.move_deadline(to);
+        self.link.order(Order::Deadline(to));
     }
 
-    /// Kills what the job left behind in its group and reaps it. Call it after [`Child::exited`].
-    pub fn reap(mut self) -> Exit {
-        self.reaped = true;
-        Exit::of(self.group.reap())
+    /// Kills a shim that does not do its work, because somebody has stopped it; the fork server kills
+    /// what it leaves.
+    pub fn kill_shim(&self) {
+        self.link.kill_shim();
+    }
+}
+
+impl Child {
+    /// Closes the channel as the end of the daemon would: the shim acts by itself from now on.
+    pub fn close_channel(mut self) {
+        self.is_over = true;
     }
 }
 
 impl Drop for Child {
     fn drop(&mut self) {
-        if !self.reaped {
+        if !self.is_over {
             self.kill();
-        }
-    }
-}
-
-impl Exit {
-    fn of(status: ExitStatus) -> Self {
-        match (status.code(), status.signal()) {
-            (Some(code), _) => Self::Code(code),
-            (None, signal) => Self::Signal(signal.unwrap_or_default()),
         }
     }
 }

@@ -1,29 +1,47 @@
-//! Floor 4: the process between daemon and job. No tokio task, no SQL; the only place that starts
-//! processes, and the only one with `unsafe`.
+//! Floor 4: the processes between daemon and job. No SQL; the only place that starts processes, and the
+//! only one with `unsafe`.
 //!
-//! [`Spawner::spawn`] takes a [`SpawnRequest`] with an absolute deadline and gives a [`Child`]: its
-//! exit, its output, [`Child::move_deadline`], [`Child::terminate`], [`Child::kill`]. Whatever
-//! happens on the floors above, the child's process group is killed when its deadline passes.
+//! ```text
+//! daemon ----- fork server            one thread, executed once at the daemon's start, reaper of shims
+//!    |              |
+//!    +-- channel -- shim              one a run, one thread, reaper of the job's tree
+//!                   |
+//!                   job's process     prepares itself (user, limits, directory, ..), then executes the program
+//!                   +-- its tree
+//! ```
 //!
-//! What is inside today is a plain child in its own process group, started by one thread that
-//! lives as long as the daemon. It guarantees that
-//! - the job's own process dies with the daemon (`PR_SET_PDEATHSIG`, which fires when the *thread*
-//!   that forked it ends, `prctl(2)`: hence the one thread);
-//! - the group is killed at the deadline by another thread, which does nothing else, also if the
-//!   runtime stands still or the start of some process hangs;
-//! - a process that can't be watched is killed, and its start counts as a failure, never as nothing.
+//! [`Spawner::spawn`] takes a [`SpawnRequest`] with an absolute deadline and gives a [`Child`]: what happens to
+//! it, its output, [`Child::move_deadline`], [`Child::terminate`], [`Child::kill`].
 //!
-//! What it does *not* guarantee yet: that a program whose loading hangs past the deadline executes
-//! nothing at all before it is killed; descendants that made sessions of their own, or that outlive a
-//! killed daemon; anything while the daemon itself is stopped.
+//! It guarantees that
+//! - a run has ended only when no process of its tree is left, sessions of their own and double forks
+//!   included ([`ChildEvent::Ended`]);
+//! - the tree is gone before its deadline, TERM `kill_grace` earlier, also when the daemon is killed or stopped, the
+//!   machine sleeps, or the fork server dies: the shim acts by itself. When its channel closes it ends the tree;
+//! - a shim that was killed leaves its tree to the fork server, which kills it;
+//! - what was not executed is said so, with the cause; user names, directories, files of the job's user are touched
+//!   in its own process, which may hang there without harm.
+//!
+//! It does *not* cover: processes in uninterruptible sleep (their tree has not ended until they have), a machine that
+//! is frozen, set-user-id children of an unprivileged daemon, work that a job hands to another daemon (docker, at,
+//! systemd-run), and a fork server and a shim that are both killed or stopped.
 
 mod child;
-mod enforcer;
-mod group;
-mod passwd;
+mod executable;
+mod fork;
+mod fork_server;
+mod guard;
+mod launch;
+mod link;
+mod server;
+mod signals;
+mod socket;
 mod spawner;
-mod thread_end;
+mod tree;
+mod wire;
+mod writer;
 
-pub use child::{Child, Exit, Output};
-pub use passwd::{User, current_user};
-pub use spawner::{SpawnError, SpawnRequest, Spawner};
+pub use child::{Child, ChildEvent, Output};
+pub use executable::{Executable, enter};
+pub use spawner::{SpawnError, Spawner};
+pub use wire::{Ended, Exit, OwnStop, Program, SpawnRequest, Survivors};

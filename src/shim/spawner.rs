@@ -1,284 +1,226 @@
-use std::ffi::OsString;
-use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, mpsc};
-use std::thread;
+use std::io::{self, PipeReader, PipeWriter};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::pin::Pin;
+use std::time::Duration;
 
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use rustix::process::Pid;
 use tokio::net::unix::pipe;
-use tokio::sync::oneshot;
 
 use super::child::{Child, Output};
-use super::enforcer;
-use super::group::Group;
-use super::thread_end::{ThreadWatch, thread_end};
-use crate::clock::BootInstant;
+use super::executable::Executable;
+use super::link::Link;
+use super::server::{Server, ServerSocket};
+use super::socket;
+use super::wire::{self, Cause, NotStarted, Order, Program, Report, SpawnRequest};
 
-/// What to start.
-#[derive(Debug)]
-pub struct SpawnRequest {
-    /// Program and arguments; not empty.
-    pub argv: Vec<String>,
-    /// The whole environment.
-    pub env: Vec<(OsString, OsString)>,
-    /// Where it starts.
-    pub directory: PathBuf,
-    /// When the group is killed unless the deadline is moved. A request whose deadline has passed
-    /// starts nothing.
-    pub deadline: BootInstant,
-}
+/// How long a start that was given up may take to say whether it has happened. A shim that is so slow
+/// is stopped; it is killed, and its tree with it.
+const LAST_WORD: Duration = Duration::from_secs(2);
+
+/// How many fork servers may die over one start: what kills each of them is no accident.
+const MOST_TRIES: u32 = 3;
 
 /// Why nothing was started.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
-    /// The program or the directory is missing or not allowed: trying again won't help.
-    #[error("can't start {program:?} in {directory:?}: {source}")]
-    Program {
-        /// The first argument.
-        program: String,
-        /// Where.
-        directory: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    /// Something of the job is missing or not allowed: trying again won't help.
+    #[error("{0}")]
+    Job(String),
     /// The machine has no process, descriptor or memory left: another host, or later, may do.
     #[error("the machine can't start any process now: {0}")]
-    Exhausted(io::Error),
-    /// The deadline passed before the start.
+    Exhausted(String),
+    /// The deadline passed, or the start was given up, before anything was executed.
     #[error("the lease ended before the process could be started")]
     TooLate,
-    /// It was started, and killed at once, because it can't be watched: some of it may have been done.
-    #[error("killed right after its start, because it can't be watched: {0}")]
-    Unwatched(io::Error),
-    /// Its start hangs, in its directory or its program, and was given up. What comes of it late is
-    /// killed.
-    #[error("the start of {program:?} in {directory:?} hangs and was given up")]
-    Hung {
-        /// The first argument.
-        program: String,
-        /// Where.
-        directory: PathBuf,
-    },
+    /// Its preparation hangs, in the name service or a file system, and was given up. Nothing was executed.
+    #[error("{0}")]
+    Hung(String),
+    /// Nobody knows whether anything was executed: its shim is gone, or was killed. What may be left of it is
+    /// being killed.
+    #[error("its shim is gone: some of it may have been done")]
+    Vanished,
 }
 
-/// The thread that starts jobs, and the one that enforces their deadlines. Dropped, both end, and
-/// the kernel kills what was started.
+/// What starts jobs: a fork server, started again when it dies. Dropped, it ends, and with their channels
+/// all jobs.
 #[derive(Debug)]
 pub struct Spawner {
-    requests: mpsc::Sender<Request>,
-    threads: [ThreadWatch; 2],
+    server: Server,
 }
 
-#[derive(Debug)]
-struct Request {
-    spawn: SpawnRequest,
-    answer: oneshot::Sender<Result<Started, SpawnError>>,
-    progress: Arc<Progress>,
+/// What one try came to.
+enum Tried {
+    Started(Box<Child>),
+    /// The fork server died before it forked: nothing was executed.
+    Unheard,
 }
 
-/// Whether a start has begun; given up before, it never will.
-#[derive(Debug, Default)]
-struct Progress(AtomicU8);
-
-#[derive(Debug)]
-struct Started {
-    group: Group,
-    pid: Pid,
-    stdout: std::process::ChildStdout,
-    stderr: std::process::ChildStderr,
+/// Both ends of what a child is connected by.
+struct Connections {
+    theirs: Vec<OwnedFd>,
+    link: Link,
+    output: Output,
+    input: Option<pipe::Sender>,
 }
 
 impl Spawner {
-    /// Starts the threads.
+    /// Starts the fork server, inside a runtime.
     ///
     /// # Errors
-    /// When the system gives no thread.
-    pub fn start() -> io::Result<Self> {
-        let (requests, inbox) = mpsc::channel();
-        let (enforcer_end, enforcer) = thread_end();
-        let (spawner_end, spawner) = thread_end();
-        let groups = enforcer::start(enforcer_end)?;
-        thread::Builder::new().name("spawner".to_owned()).spawn(move || {
-            let _end = spawner_end;
-            serve(&inbox, &groups);
-        })?;
-        Ok(Self { requests, threads: [spawner, enforcer] })
+    /// When the system gives no process for it.
+    pub fn start(executable: Executable) -> io::Result<Self> {
+        Ok(Self { server: Server::start(executable)? })
     }
 
-    /// Waits until one of the threads is gone, which is a bug: nothing can be started safely then.
+    /// Waits until fork servers are not started any more, which is a bug: no job can be started then.
     ///
     /// # Cancel safety
     /// Safe.
     pub async fn gone(&self) {
-        let [spawner, enforcer] = &self.threads;
-        tokio::select! {
-            () = spawner.ended() => {}
-            () = enforcer.ended() => {}
-        }
+        self.server.gone().await;
     }
 
-    /// Starts a job's process in a group of its own, with empty standard input. Given up when
-    /// `given_up` comes first.
+    /// Starts a job's process, below a shim of its own. Given up when `given_up` comes first.
     ///
     /// # Errors
-    /// [`SpawnError`]: nothing runs. After [`SpawnError::Unwatched`] and [`SpawnError::Hung`]
-    /// something of it may have run.
+    /// [`SpawnError`]: nothing runs. After [`SpawnError::Vanished`] something of it may have run, and may
+    /// take a moment to be gone.
     ///
     /// # Cancel safety
-    /// Dropped, whatever was started is killed.
-    pub async fn spawn(&self, spawn: SpawnRequest, given_up: impl Future<Output = ()>) -> Result<Child, SpawnError> {
-        let (answer, started) = oneshot::channel();
-        let gone = || SpawnError::Exhausted(io::Error::other("the spawner's thread is gone"));
-        let progress = Arc::<Progress>::default();
-        let hung = SpawnError::Hung {
-            program: spawn.argv.first().cloned().unwrap_or_default(),
-            directory: spawn.directory.clone(),
-        };
-        self.requests.send(Request { spawn, answer, progress: progress.clone() }).map_err(|_| gone())?;
+    /// Dropped, whatever was started is told to end.
+    pub async fn spawn(&self, request: &SpawnRequest, given_up: impl Future<Output = ()>) -> Result<Child, SpawnError> {
+        let mut given_up = std::pin::pin!(given_up);
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match self.try_to_spawn(request, given_up.as_mut()).await? {
+                Tried::Started(child) => return Ok(*child),
+                Tried::Unheard if tries < MOST_TRIES => {}
+                Tried::Unheard => return Err(SpawnError::Exhausted("one fork server after the other dies".to_owned())),
+            }
+        }
+    }
+
+    async fn try_to_spawn(
+        &self,
+        request: &SpawnRequest,
+        mut given_up: Pin<&mut impl Future<Output = ()>>,
+    ) -> Result<Tried, SpawnError> {
+        let Connections { theirs, mut link, output, input } = Connections::new(request).map_err(exhausted)?;
+        tokio::select! {
+            biased;
+            handed_over = self.hand_over(&theirs) => handed_over.map_err(exhausted)?,
+            () = &mut given_up => return Err(SpawnError::Exhausted("the fork server doesn't answer".to_owned())),
+        }
+        drop(theirs);
         let started = tokio::select! {
             biased;
-            started = started => started.map_err(|_| gone())??,
-            () = given_up => {
-                let waited = "the start of another process hangs";
-                return Err(if progress.give_up() { SpawnError::Exhausted(io::Error::other(waited)) } else { hung });
-            }
+            started = wait_for_start(&mut link) => started?,
+            () = given_up => return Err(give_up(&mut link).await),
         };
-        started.watch().map_err(SpawnError::Unwatched)
+        let Some(pid) = started else { return Ok(Tried::Unheard) };
+        let pid = Pid::from_raw(pid).ok_or(SpawnError::Vanished)?;
+        Ok(Tried::Started(Box::new(Child { link, pid, output: Some(output), input, is_over: false })))
+    }
+
+    /// Hands descriptors to the fork server; to the next one, if it dies before it takes them.
+    async fn hand_over(&self, descriptors: &[OwnedFd]) -> io::Result<()> {
+        let borrowed: Vec<BorrowedFd<'_>> = descriptors.iter().map(AsFd::as_fd).collect();
+        loop {
+            let Some(server) = self.server.socket().await else {
+                return Err(io::Error::other("the fork server is gone"));
+            };
+            if send(&server, &borrowed).await? {
+                return Ok(());
+            }
+            self.server.wait_for_another(&server).await;
+        }
     }
 }
 
-impl Progress {
-    const BEGUN: u8 = 1;
-    const GIVEN_UP: u8 = 2;
-
-    /// Whether it may begin: nobody has given it up.
-    fn begin(&self) -> bool {
-        self.0.compare_exchange(0, Self::BEGUN, Ordering::SeqCst, Ordering::SeqCst).is_ok()
-    }
-
-    /// Whether it was given up before it began.
-    fn give_up(&self) -> bool {
-        self.0.compare_exchange(0, Self::GIVEN_UP, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+/// Sends the descriptors; false if the server is gone.
+async fn send(server: &ServerSocket, descriptors: &[BorrowedFd<'_>]) -> io::Result<bool> {
+    loop {
+        let mut ready = server.writable().await?;
+        match socket::send(ready.get_inner(), super::fork_server::SPAWN, descriptors) {
+            Ok(()) => return Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => ready.clear_ready(),
+            Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
+                return Ok(false);
+            }
+            Err(error) => return Err(error),
+        }
     }
 }
 
-impl Started {
-    fn watch(self) -> io::Result<Child> {
-        let Self { group, pid, stdout, stderr } = self;
-        let watch = || -> io::Result<(AsyncFd<_>, Output)> {
-            let exited = watch_exit(pidfd_open(pid, PidfdFlags::NONBLOCK)?)?;
-            let stdout = pipe::Receiver::from_owned_fd(stdout.into())?;
-            let stderr = pipe::Receiver::from_owned_fd(stderr.into())?;
-            Ok((exited, Output { stdout, stderr }))
-        };
-        match watch() {
-            Ok((exited, output)) => Ok(Child { group, exited, output: Some(output), reaped: false }),
-            Err(error) => {
-                // It can't be watched, so it can't be let run.
-                group.signal(Signal::KILL);
-                group.reap();
-                Err(error)
+/// Waits until the program is executed, or won't be; `None` if no shim was forked for it.
+async fn wait_for_start(link: &mut Link) -> Result<Option<i32>, SpawnError> {
+    loop {
+        match link.next().await {
+            Some(Report::Started { pid }) => return Ok(Some(pid)),
+            Some(Report::NotStarted(why)) => return Err(why.into()),
+            Some(_) => {}
+            None if link.has_shim() => return Err(SpawnError::Vanished),
+            None => return Ok(None),
+        }
+    }
+}
+
+/// Kills what is being started, and waits for its last word.
+async fn give_up(link: &mut Link) -> SpawnError {
+    link.order(Order::Kill);
+    let last_word = async {
+        loop {
+            match link.next().await {
+                Some(Report::NotStarted(why)) => return why.into(),
+                // It had come so far.
+                Some(Report::Ended(_)) => return SpawnError::Vanished,
+                None if link.has_shim() => return SpawnError::Vanished,
+                None => return SpawnError::TooLate,
+                Some(_) => {}
             }
         }
-    }
-}
-
-/// Registers a process's descriptor with the runtime: it is readable once the process has exited.
-fn watch_exit(pidfd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: `pidfd` owns its descriptor, and always answers with the same one until it is
-    // dropped, which is after its registration.
-    #[expect(unsafe_code, reason = "the caller has to promise that the descriptor stays open")]
-    let registered = unsafe { AsyncFd::register_with_interest(pidfd, Interest::READABLE) };
-    registered.map_err(io::Error::from)
-}
-
-/// The thread: starts what is asked for.
-fn serve(inbox: &mpsc::Receiver<Request>, groups: &mpsc::Sender<Group>) {
-    while let Ok(Request { spawn, answer, progress }) = inbox.recv() {
-        if !progress.begin() {
-            continue;
-        }
-        let started = start(&spawn);
-        let group = started.as_ref().ok().map(|started| started.group.clone());
-        let was_taken = answer.send(started).is_ok();
-        let Some(group) = group else { continue };
-        // Nobody enforces its deadline, or nobody waits for it: it can't be let run.
-        if groups.send(group.clone()).is_err() || !was_taken {
-            group.signal(Signal::KILL);
-            group.reap();
-        }
-    }
-}
-
-fn start(spawn: &SpawnRequest) -> Result<Started, SpawnError> {
-    if spawn.deadline.has_passed() {
-        return Err(SpawnError::TooLate);
-    }
-    let program = spawn.argv.first().cloned().unwrap_or_default();
-    let mut command = Command::new(&program);
-    command
-        .args(spawn.argv.iter().skip(1))
-        .env_clear()
-        .envs(spawn.env.iter().map(|(name, value)| (name, value)))
-        .current_dir(&spawn.directory)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0);
-    right_before_exec(&mut command, spawn.deadline);
-    let mut process = command.spawn().map_err(|source| spawn_error(spawn, &program, source))?;
-    let pid = Pid::from_child(&process);
-    let stdout = process.stdout.take().expect("its standard output was asked for");
-    let stderr = process.stderr.take().expect("its standard error was asked for");
-    Ok(Started { group: Group::new(process, spawn.deadline), pid, stdout, stderr })
-}
-
-/// Lets the kernel kill the job when this thread, and so the daemon, ends; and starts nothing that
-/// took too long to come this far.
-fn right_before_exec(command: &mut Command, deadline: BootInstant) {
-    let parent = rustix::process::getpid();
-    let in_child = move || {
-        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-        // The daemon may have died before the line above: then nobody would kill us.
-        if rustix::process::getppid() != Some(parent) {
-            return Err(io::Error::other("the daemon died"));
-        }
-        if deadline.has_passed() {
-            return Err(rustix::io::Errno::TIMEDOUT.into());
-        }
-        rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
-        Ok(())
     };
-    // SAFETY: between fork and exec only async-signal-safe calls may be made; these are four
-    // system calls and no allocation on the way that succeeds.
-    #[expect(unsafe_code, reason = "the only way to set the parent death signal before exec")]
-    unsafe {
-        command.pre_exec(in_child);
+    let last_word = tokio::time::timeout(LAST_WORD, last_word).await;
+    last_word.unwrap_or_else(|_| {
+        link.kill_shim();
+        SpawnError::Vanished
+    })
+}
+
+impl Connections {
+    fn new(request: &SpawnRequest) -> io::Result<Self> {
+        let (ours, theirs) = socket::pair()?;
+        let (stdout, stdout_theirs) = io::pipe()?;
+        let (stderr, stderr_theirs) = io::pipe()?;
+        let mut all = vec![theirs, wire::wrap(request)?, stdout_theirs.into(), stderr_theirs.into()];
+        let input = match request.program {
+            Program::Execute(_) => None,
+            Program::WriteFiles(..) => {
+                let (theirs, ours): (PipeReader, PipeWriter) = io::pipe()?;
+                all.push(theirs.into());
+                Some(pipe::Sender::from_owned_fd(ours.into())?)
+            }
+        };
+        let output = Output {
+            stdout: pipe::Receiver::from_owned_fd(stdout.into())?,
+            stderr: pipe::Receiver::from_owned_fd(stderr.into())?,
+        };
+        Ok(Self { theirs: all, link: Link::new(ours)?, output, input })
     }
 }
 
-fn spawn_error(spawn: &SpawnRequest, program: &str, source: io::Error) -> SpawnError {
-    // fork(2), pipe(2): no process, descriptor or memory left.
-    const EXHAUSTED: [i32; 4] = [
-        rustix::io::Errno::AGAIN.raw_os_error(),
-        rustix::io::Errno::MFILE.raw_os_error(),
-        rustix::io::Errno::NFILE.raw_os_error(),
-        rustix::io::Errno::NOMEM.raw_os_error(),
-    ];
-    if source.raw_os_error().is_some_and(|code| EXHAUSTED.contains(&code)) {
-        return SpawnError::Exhausted(source);
-    }
-    if spawn.deadline.has_passed() {
-        return SpawnError::TooLate;
-    }
-    SpawnError::Program { program: program.to_owned(), directory: spawn.directory.clone(), source }
+fn exhausted(error: io::Error) -> SpawnError {
+    SpawnError::Exhausted(error.to_string())
 }
 
-#[cfg(test)]
-mod tests;
+impl From<NotStarted> for SpawnError {
+    fn from(why: NotStarted) -> Self {
+        match why.cause {
+            Cause::Job => Self::Job(why.message),
+            Cause::Exhausted => Self::Exhausted(why.message),
+            Cause::TooLate => Self::TooLate,
+            Cause::Hung => Self::Hung(why.message),
+        }
+    }
+}

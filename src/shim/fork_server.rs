@@ -1,0 +1,133 @@
+//! The fork server: a process with one thread, executed once at the daemon's start, that forks one shim a
+//! run. It is small, so that a fork costs little, and knows nothing of runs: a shim reads what it is to do
+//! itself, from a descriptor that came along.
+//!
+//! It is the subreaper of its shims: one that ends in any other way than seeing its tree to the end leaves
+//! that tree to the fork server, which kills it. When the daemon is gone it stays until all shims are.
+
+use std::collections::HashSet;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use nix::sys::signalfd::SignalFd;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::Timespec;
+use rustix::process::{Pid, Signal, getpid};
+
+use super::fork::fork;
+use super::guard::{self, Handover};
+use super::launch::Streams;
+use super::socket::{self, Received};
+use super::wire::{Exit, NotStarted, Report, encode};
+use super::{signals, tree};
+
+/// How often orphans are killed again while there are any.
+const KILL_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+
+/// What the daemon sends with the descriptors of a spawn.
+pub(super) const SPAWN: &[u8] = b"spawn 1";
+
+struct ForkServer {
+    /// `None` once the daemon is gone.
+    socket: Option<OwnedFd>,
+    children: SignalFd,
+    shims: HashSet<Pid>,
+    /// Whether a shim has left processes that are ours to kill.
+    has_orphans: bool,
+}
+
+/// The whole life of the fork server. `socket` leads to the daemon.
+pub(super) fn main(socket: OwnedFd) -> io::Result<()> {
+    // An error means that the kernel has no name for it.
+    rustix::thread::set_name(c"cronlatch-fork").ok();
+    let children = signals::block_all_but_children()?;
+    rustix::process::set_child_subreaper(Some(getpid()))?;
+    let mut server = ForkServer { socket: Some(socket), children, shims: HashSet::new(), has_orphans: false };
+    server.serve()
+}
+
+impl ForkServer {
+    fn serve(&mut self) -> io::Result<()> {
+        loop {
+            self.wait()?;
+            signals::drain(&self.children);
+            let is_alone = self.reap()?;
+            if self.has_orphans {
+                tree::signal(Signal::KILL, &self.shims);
+            }
+            self.hear_daemon()?;
+            if self.socket.is_none() && is_alone {
+                return Ok(());
+            }
+        }
+    }
+
+    fn wait(&self) -> io::Result<()> {
+        let mut sources = vec![PollFd::new(&self.children, PollFlags::IN)];
+        sources.extend(self.socket.iter().map(|socket| PollFd::new(socket, PollFlags::IN)));
+        let timeout = self.has_orphans.then_some(&KILL_AGAIN);
+        match poll(&mut sources, timeout) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reaps who has ended; whether no child is left.
+    fn reap(&mut self) -> io::Result<bool> {
+        let reaping = tree::reap()?;
+        for ended in &reaping.ended {
+            if self.shims.remove(&ended.pid) && ended.exit != Exit::Code(0) {
+                self.has_orphans = true;
+            }
+        }
+        if self.has_orphans && (reaping.is_alone || tree::survivors(&self.shims).count == 0) {
+            self.has_orphans = false;
+        }
+        Ok(reaping.is_alone)
+    }
+
+    fn hear_daemon(&mut self) -> io::Result<()> {
+        while let Some(socket) = &self.socket {
+            match socket::receive(socket)? {
+                Received::Nothing => return Ok(()),
+                Received::Closed => self.socket = None,
+                Received::Message(message, descriptors) if message == SPAWN => self.spawn(descriptors),
+                // Of another version: its channel closes, which the daemon takes for a start that never was.
+                Received::Message(..) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Forks a shim. Its descriptors are closed here in any case, or nobody would ever see their end.
+    fn spawn(&mut self, descriptors: Vec<OwnedFd>) {
+        let mut descriptors = descriptors.into_iter();
+        let mut next = || descriptors.next();
+        let (Some(channel), Some(request), Some(stdout), Some(stderr)) = (next(), next(), next(), next()) else {
+            return;
+        };
+        let handover = Handover { channel, request, streams: Streams { stdin: next(), stdout, stderr } };
+        let socket = &mut self.socket;
+        let forked = match handover.channel.try_clone() {
+            Ok(channel) => (
+                channel,
+                fork(|| {
+                    // Nor does a shim keep what is the fork server's.
+                    *socket = None;
+                    guard::main(handover)
+                }),
+            ),
+            Err(_) => return,
+        };
+        match forked {
+            (_, Ok(pid)) => {
+                self.shims.insert(pid);
+            }
+            (channel, Err(error)) => {
+                let report = Report::NotStarted(NotStarted::exhausted("fork", &error));
+                // Nobody is there to hear it.
+                socket::send(&channel, &encode(&report), &[]).ok();
+            }
+        }
+    }
+}
