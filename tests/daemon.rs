@@ -48,3 +48,5 @@ mod start;
 mod steps;
 #[path = "daemon/stop.rs"]
 mod stop;
+#[path = "daemon/trees.rs"]
+mod trees;

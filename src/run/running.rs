@@ -16,6 +16,9 @@ use crate::store::{Ending, RunKey};
 /// A job that runs longer than this is marked as running; a shorter one is written once, at its end.
 const MARK_AFTER: Duration = Duration::from_secs(1);
 
+/// How long after its kill a tree's end, or that it doesn't die, may take to be said.
+const ANSWER_WITHIN: Duration = Duration::from_secs(4);
+
 /// A run whose process is there.
 pub(super) struct Running<'a> {
     runner: &'a Runner,
@@ -28,6 +31,8 @@ pub(super) struct Running<'a> {
     started: BootInstant,
     /// Why it was told to end.
     stopping: Option<StopCause>,
+    /// When its shim has to have ended it, or said why not.
+    answer_by: Option<BootInstant>,
 }
 
 impl<'a> Running<'a> {
@@ -39,7 +44,17 @@ impl<'a> Running<'a> {
         lease: watch::Receiver<LeaseState>,
     ) -> Self {
         let deadline = lease.borrow().deadline();
-        Self { runner, assignment, key, child, lease, deadline, started: BootInstant::now(), stopping: None }
+        Self {
+            runner,
+            assignment,
+            key,
+            child,
+            lease,
+            deadline,
+            started: BootInstant::now(),
+            stopping: None,
+            answer_by: None,
+        }
     }
 
     /// Waits until no process of its tree is left, and stops it when it has to be stopped. `None` if nobody
@@ -87,11 +102,8 @@ impl<'a> Running<'a> {
                 }
                 () = reached(timeout_at), if !told => self.stop(StopCause::Timeout),
                 asked = wait_for_stop(&mut stop, told), if !killed => {
-                    self.stop(StopCause::Drained);
-                    if asked == Stop::Kill {
-                        self.child.kill();
-                        killed = true;
-                    }
+                    killed = asked == Stop::Kill;
+                    self.drained(asked);
                 }
                 () = &mut mark, if !marked => marked = true,
             }
@@ -120,7 +132,19 @@ impl<'a> Running<'a> {
         let now = BootInstant::now();
         let kill_at = if self.outlives_its_lease() { now + grace } else { self.deadline.kill_after(now, grace) };
         self.child.terminate(kill_at);
+        self.answer_by = Some(kill_at + ANSWER_WITHIN);
         self.stopping = Some(cause);
+    }
+
+    /// The daemon doesn't let jobs go on any more, or not for another moment.
+    fn drained(&mut self, asked: Stop) {
+        if asked == Stop::Kill {
+            self.child.kill();
+            self.answer_by = Some(BootInstant::now() + ANSWER_WITHIN);
+            self.stopping.get_or_insert(StopCause::Drained);
+        } else {
+            self.stop(StopCause::Drained);
+        }
     }
 
     fn outlives_its_lease(&self) -> bool {
@@ -132,11 +156,12 @@ impl<'a> Running<'a> {
         (!self.outlives_its_lease()).then_some(self.deadline.term_at)
     }
 
-    /// When a shim is overdue that should have killed its tree: there is still some time until others may
-    /// take the lock.
+    /// When a shim is overdue that should have killed its tree, because somebody has stopped it. At the lease's
+    /// end there is still some time until others may take the lock.
     fn overdue_at(&self) -> Option<BootInstant> {
         let slack = self.assignment.job.timing.slack();
-        (!self.outlives_its_lease()).then(|| self.deadline.kill_at + slack / 3)
+        let lease_over = (!self.outlives_its_lease()).then(|| self.deadline.kill_at + slack / 3);
+        [lease_over, self.answer_by].into_iter().flatten().min()
     }
 
     fn label(&self) -> RunLabel<'_> {

@@ -33,7 +33,7 @@ const KILL_AGAIN: Duration = Duration::from_millis(5);
 const KILL_AGAIN_AT_MOST: Duration = Duration::from_secs(1);
 
 /// How long killed processes may take to die before it is said.
-const UNKILLABLE_AFTER: Duration = Duration::from_secs(5);
+const UNKILLABLE_AFTER: Duration = Duration::from_secs(2);
 
 /// What the fork server hands over.
 #[derive(Debug)]
