@@ -2,6 +2,8 @@ use rustix::process::Pid;
 use tokio::net::unix::pipe;
 
 use super::link::Link;
+use super::pool::Pool;
+use super::server::ServerSocket;
 use super::wire::{Ended, Order, Report, Survivors};
 use crate::clock::BootInstant;
 
@@ -9,11 +11,19 @@ use crate::clock::BootInstant;
 /// killed.
 #[derive(Debug)]
 pub struct Child {
-    pub(super) link: Link,
+    pub(super) shim: Shim,
     pub(super) pid: Pid,
     pub(super) output: Option<Output>,
     pub(super) input: Option<pipe::Sender>,
-    pub(super) is_over: bool,
+}
+
+/// A shim at work, until it is free for the next run.
+#[derive(Debug)]
+pub(super) struct Shim {
+    /// `None` once it is given back, or gone.
+    pub(super) link: Option<Link>,
+    pub(super) server: ServerSocket,
+    pub(super) pool: Pool,
 }
 
 /// Where the job's output comes from.
@@ -62,15 +72,16 @@ impl Child {
     /// Safe: an event is taken or it is not.
     pub async fn next(&mut self) -> ChildEvent {
         loop {
-            let event = match self.link.next().await {
+            let Some(link) = &mut self.shim.link else { return ChildEvent::Vanished };
+            let event = match link.next().await {
                 Some(Report::LeftBehind(survivors)) => ChildEvent::LeftBehind(survivors),
                 Some(Report::Unkillable(survivors)) => ChildEvent::Unkillable(survivors),
                 Some(Report::Ended(ended)) => {
-                    self.is_over = true;
+                    self.shim.give_back();
                     ChildEvent::Ended(ended)
                 }
                 None => {
-                    self.is_over = true;
+                    self.shim.link = None;
                     ChildEvent::Vanished
                 }
                 // Said before the child was handed out.
@@ -83,37 +94,54 @@ impl Child {
     /// Tells the whole tree to end: TERM now, and CONT for those that are stopped; KILL at `kill_at`, or at
     /// the deadline if that comes first.
     pub fn terminate(&self, kill_at: BootInstant) {
-        self.link.order(Order::Terminate(kill_at));
+        self.shim.order(Order::Terminate(kill_at));
     }
 
     /// Kills the whole tree.
     pub fn kill(&self) {
-        self.link.order(Order::Kill);
+        self.shim.order(Order::Kill);
     }
 
     /// Moves the deadline. It only rises, and not once killing began.
     pub fn move_deadline(&self, to: BootInstant) {
-        self.link.order(Order::Deadline(to));
+        self.shim.order(Order::Deadline(to));
     }
 
     /// Kills a shim that does not do its work, because somebody has stopped it; the fork server kills
     /// what it leaves.
     pub fn kill_shim(&self) {
-        self.link.kill_shim();
+        self.shim.kill();
     }
-}
 
-impl Child {
     /// Closes the channel as the end of the daemon would: the shim acts by itself from now on.
     pub fn close_channel(mut self) {
-        self.is_over = true;
+        self.shim.link = None;
     }
 }
 
-impl Drop for Child {
-    fn drop(&mut self) {
-        if !self.is_over {
-            self.kill();
+impl Shim {
+    fn order(&self, order: Order) {
+        if let Some(link) = &self.link {
+            link.order(order);
         }
+    }
+
+    pub(super) fn kill(&self) {
+        if let Some(link) = &self.link {
+            link.kill_shim();
+        }
+    }
+
+    /// It has nothing to do any more, and can have the next run.
+    pub(super) fn give_back(&mut self) {
+        if let Some(link) = self.link.take() {
+            self.pool.give_back(link, self.server.clone());
+        }
+    }
+}
+
+impl Drop for Shim {
+    fn drop(&mut self) {
+        self.order(Order::Kill);
     }
 }

@@ -1,6 +1,6 @@
-//! The fork server: a process with one thread, executed once at the daemon's start, that forks one shim a
-//! run. It is small, so that a fork costs little, and knows nothing of runs: a shim reads what it is to do
-//! itself, from a descriptor that came along.
+//! The fork server: a process with one thread, executed once at the daemon's start, that forks shims. It is
+//! small, so that a fork costs little, and knows nothing of runs: a shim hears over its own channel what it is to
+//! do.
 //!
 //! It is the subreaper of its shims: one that ends in any other way than seeing its tree to the end leaves
 //! that tree to the fork server, which kills it. When the daemon is gone it stays until all shims are.
@@ -12,20 +12,22 @@ use std::os::fd::OwnedFd;
 use nix::sys::signalfd::SignalFd;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::Timespec;
-use rustix::process::{Pid, Signal, getpid};
+use rustix::process::{Pid, Signal, getpid, kill_process};
 
 use super::fork::fork;
-use super::guard::{self, Handover};
-use super::launch::Streams;
+use super::guard;
 use super::socket::{self, Received};
-use super::wire::{Exit, NotStarted, Report, encode};
+use super::wire::Exit;
 use super::{signals, tree};
+
+/// How often shims are told to go on once the daemon is gone, in case somebody has stopped one.
+const CONTINUE_AGAIN: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// How often orphans are killed again while there are any.
 const KILL_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
-/// What the daemon sends with the descriptors of a spawn.
-pub(super) const SPAWN: &[u8] = b"spawn 1";
+/// What the daemon sends with a shim's end of its channel.
+pub(super) const FORK: &[u8] = b"fork 1";
 
 struct ForkServer {
     /// `None` once the daemon is gone.
@@ -41,6 +43,7 @@ pub(super) fn main(socket: OwnedFd) -> io::Result<()> {
     // An error means that the kernel has no name for it.
     rustix::thread::set_name(c"cronlatch-fork").ok();
     let children = signals::block_all_but_children()?;
+    signals::reset()?;
     rustix::process::set_child_subreaper(Some(getpid()))?;
     let mut server = ForkServer { socket: Some(socket), children, shims: HashSet::new(), has_orphans: false };
     server.serve()
@@ -56,6 +59,9 @@ impl ForkServer {
                 tree::signal(Signal::KILL, &self.shims);
             }
             self.hear_daemon()?;
+            if self.socket.is_none() {
+                self.let_shims_go_on();
+            }
             if self.socket.is_none() && is_alone {
                 return Ok(());
             }
@@ -65,7 +71,11 @@ impl ForkServer {
     fn wait(&self) -> io::Result<()> {
         let mut sources = vec![PollFd::new(&self.children, PollFlags::IN)];
         sources.extend(self.socket.iter().map(|socket| PollFd::new(socket, PollFlags::IN)));
-        let timeout = self.has_orphans.then_some(&KILL_AGAIN);
+        let timeout = match (self.has_orphans, &self.socket) {
+            (true, _) => Some(&KILL_AGAIN),
+            (false, None) => Some(&CONTINUE_AGAIN),
+            (false, Some(_)) => None,
+        };
         match poll(&mut sources, timeout) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
@@ -86,12 +96,20 @@ impl ForkServer {
         Ok(reaping.is_alone)
     }
 
+    /// A stopped shim sees neither that the daemon is gone nor its deadline, and nobody else will kill it.
+    fn let_shims_go_on(&self) {
+        for shim in &self.shims {
+            // Our own child, not reaped yet: the number is its own.
+            kill_process(*shim, Signal::CONT).ok();
+        }
+    }
+
     fn hear_daemon(&mut self) -> io::Result<()> {
         while let Some(socket) = &self.socket {
             match socket::receive(socket)? {
                 Received::Nothing => return Ok(()),
                 Received::Closed => self.socket = None,
-                Received::Message(message, descriptors) if message == SPAWN => self.spawn(descriptors),
+                Received::Message(message, descriptors) if message == FORK => self.fork(descriptors),
                 // Of another version: its channel closes, which the daemon takes for a start that never was.
                 Received::Message(..) => {}
             }
@@ -99,35 +117,18 @@ impl ForkServer {
         Ok(())
     }
 
-    /// Forks a shim. Its descriptors are closed here in any case, or nobody would ever see their end.
-    fn spawn(&mut self, descriptors: Vec<OwnedFd>) {
-        let mut descriptors = descriptors.into_iter();
-        let mut next = || descriptors.next();
-        let (Some(channel), Some(request), Some(stdout), Some(stderr)) = (next(), next(), next(), next()) else {
-            return;
-        };
-        let handover = Handover { channel, request, streams: Streams { stdin: next(), stdout, stderr } };
+    /// Forks a shim. Its channel is closed here in any case, or nobody would ever see its end.
+    fn fork(&mut self, descriptors: Vec<OwnedFd>) {
+        let Some(channel) = descriptors.into_iter().next() else { return };
+        // Nor does a shim keep what is the fork server's.
         let socket = &mut self.socket;
-        let forked = match handover.channel.try_clone() {
-            Ok(channel) => (
-                channel,
-                fork(|| {
-                    // Nor does a shim keep what is the fork server's.
-                    *socket = None;
-                    guard::main(handover)
-                }),
-            ),
-            Err(_) => return,
-        };
-        match forked {
-            (_, Ok(pid)) => {
-                self.shims.insert(pid);
-            }
-            (channel, Err(error)) => {
-                let report = Report::NotStarted(NotStarted::exhausted("fork", &error));
-                // Nobody is there to hear it.
-                socket::send(&channel, &encode(&report), &[]).ok();
-            }
+        let forked = fork(|| {
+            *socket = None;
+            guard::main(channel)
+        });
+        // Without a shim the channel has closed without a word, and the daemon knows.
+        if let Ok(pid) = forked {
+            self.shims.insert(pid);
         }
     }
 }

@@ -1,5 +1,5 @@
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::process::{Signal, pidfd_send_signal};
 use tokio::io::Interest;
@@ -47,6 +47,18 @@ impl Link {
     /// Whether the shim has said that it is there.
     pub(super) fn has_shim(&self) -> bool {
         self.shim.is_some()
+    }
+
+    /// Hands a run over, with its descriptors; false if the shim is gone.
+    pub(super) fn hand_over(&self, descriptors: &[OwnedFd]) -> io::Result<bool> {
+        let borrowed: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
+        match socket::send(self.channel.get_ref(), &encode(&Order::Spawn), &borrowed) {
+            Ok(()) => Ok(true),
+            Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Sends an order. A shim that is gone needs none, and one that doesn't read acts by its last known

@@ -4,7 +4,7 @@
 //! ```text
 //! daemon ----- fork server            one thread, executed once at the daemon's start, reaper of shims
 //!    |              |
-//!    +-- channel -- shim              one a run, one thread, reaper of the job's tree
+//!    +-- channel -- shim              one a run at a time, one thread, reaper of the job's tree
 //!                   |
 //!                   job's process     prepares itself (user, limits, directory, ..), then executes the program
 //!                   +-- its tree
@@ -33,6 +33,8 @@ mod fork_server;
 mod guard;
 mod launch;
 mod link;
+mod passwd;
+mod pool;
 mod server;
 mod signals;
 mod socket;

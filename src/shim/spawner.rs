@@ -1,14 +1,17 @@
 use std::io::{self, PipeReader, PipeWriter};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::pin::Pin;
 use std::time::Duration;
 
 use rustix::process::Pid;
 use tokio::net::unix::pipe;
 
-use super::child::{Child, Output};
+use super::child::{Child, Output, Shim};
 use super::executable::Executable;
+use super::fork_server::FORK;
 use super::link::Link;
+use super::passwd::{User, current_user};
+use super::pool::Pool;
 use super::server::{Server, ServerSocket};
 use super::socket;
 use super::wire::{self, Cause, NotStarted, Order, Program, Report, SpawnRequest};
@@ -46,6 +49,10 @@ pub enum SpawnError {
 #[derive(Debug)]
 pub struct Spawner {
     server: Server,
+    /// Shims that are free.
+    pool: Pool,
+    /// Who the daemon runs as.
+    user: User,
 }
 
 /// What one try came to.
@@ -58,7 +65,6 @@ enum Tried {
 /// Both ends of what a child is connected by.
 struct Connections {
     theirs: Vec<OwnedFd>,
-    link: Link,
     output: Output,
     input: Option<pipe::Sender>,
 }
@@ -69,7 +75,7 @@ impl Spawner {
     /// # Errors
     /// When the system gives no process for it.
     pub fn start(executable: Executable) -> io::Result<Self> {
-        Ok(Self { server: Server::start(executable)? })
+        Ok(Self { server: Server::start(executable)?, pool: Pool::default(), user: current_user() })
     }
 
     /// Waits until fork servers are not started any more, which is a bug: no job can be started then.
@@ -95,7 +101,8 @@ impl Spawner {
             tries += 1;
             match self.try_to_spawn(request, given_up.as_mut()).await? {
                 Tried::Started(child) => return Ok(*child),
-                Tried::Unheard if tries < MOST_TRIES => {}
+                // Others may have died with it.
+                Tried::Unheard if tries < MOST_TRIES => self.pool.clear(),
                 Tried::Unheard => return Err(SpawnError::Exhausted("one fork server after the other dies".to_owned())),
             }
         }
@@ -106,43 +113,67 @@ impl Spawner {
         request: &SpawnRequest,
         mut given_up: Pin<&mut impl Future<Output = ()>>,
     ) -> Result<Tried, SpawnError> {
-        let Connections { theirs, mut link, output, input } = Connections::new(request).map_err(exhausted)?;
-        tokio::select! {
+        let connections = Connections::new(request, &self.user).map_err(exhausted)?;
+        let mut shim = tokio::select! {
             biased;
-            handed_over = self.hand_over(&theirs) => handed_over.map_err(exhausted)?,
+            shim = self.shim() => shim.map_err(exhausted)?,
             () = &mut given_up => return Err(SpawnError::Exhausted("the fork server doesn't answer".to_owned())),
+        };
+        let Some(link) = &mut shim.link else { return Ok(Tried::Unheard) };
+        if !link.hand_over(&connections.theirs).map_err(exhausted)? {
+            return Ok(Tried::Unheard);
         }
-        drop(theirs);
+        drop(connections.theirs);
         let started = tokio::select! {
             biased;
-            started = wait_for_start(&mut link) => started?,
-            () = given_up => return Err(give_up(&mut link).await),
+            started = wait_for_start(link) => started,
+            () = given_up => give_up(link).await,
         };
-        let Some(pid) = started else { return Ok(Tried::Unheard) };
-        let pid = Pid::from_raw(pid).ok_or(SpawnError::Vanished)?;
-        Ok(Tried::Started(Box::new(Child { link, pid, output: Some(output), input, is_over: false })))
+        match started {
+            Ok(Some(pid)) => {
+                let pid = Pid::from_raw(pid).ok_or(SpawnError::Vanished)?;
+                let Connections { output, input, .. } = connections;
+                Ok(Tried::Started(Box::new(Child { shim, pid, output: Some(output), input })))
+            }
+            Ok(None) => {
+                shim.link = None;
+                Ok(Tried::Unheard)
+            }
+            Err(SpawnError::Vanished) => {
+                shim.link = None;
+                Err(SpawnError::Vanished)
+            }
+            Err(not_started) => {
+                shim.give_back();
+                Err(not_started)
+            }
+        }
     }
 
-    /// Hands descriptors to the fork server; to the next one, if it dies before it takes them.
-    async fn hand_over(&self, descriptors: &[OwnedFd]) -> io::Result<()> {
-        let borrowed: Vec<BorrowedFd<'_>> = descriptors.iter().map(AsFd::as_fd).collect();
+    /// A free shim, or a new one from the fork server that lives.
+    async fn shim(&self) -> io::Result<Shim> {
+        let pool = self.pool.clone();
         loop {
             let Some(server) = self.server.socket().await else {
                 return Err(io::Error::other("the fork server is gone"));
             };
-            if send(&server, &borrowed).await? {
-                return Ok(());
+            if let Some(link) = pool.take(&server) {
+                return Ok(Shim { link: Some(link), server, pool });
+            }
+            let (ours, theirs) = socket::pair()?;
+            if send(&server, &theirs).await? {
+                return Ok(Shim { link: Some(Link::new(ours)?), server, pool });
             }
             self.server.wait_for_another(&server).await;
         }
     }
 }
 
-/// Sends the descriptors; false if the server is gone.
-async fn send(server: &ServerSocket, descriptors: &[BorrowedFd<'_>]) -> io::Result<bool> {
+/// Sends a shim's end of its channel to the fork server; false if that is gone.
+async fn send(server: &ServerSocket, channel: &OwnedFd) -> io::Result<bool> {
     loop {
         let mut ready = server.writable().await?;
-        match socket::send(ready.get_inner(), super::fork_server::SPAWN, descriptors) {
+        match socket::send(ready.get_inner(), FORK, &[channel.as_fd()]) {
             Ok(()) => return Ok(true),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => ready.clear_ready(),
             Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
@@ -167,7 +198,7 @@ async fn wait_for_start(link: &mut Link) -> Result<Option<i32>, SpawnError> {
 }
 
 /// Kills what is being started, and waits for its last word.
-async fn give_up(link: &mut Link) -> SpawnError {
+async fn give_up(link: &mut Link) -> Result<Option<i32>, SpawnError> {
     link.order(Order::Kill);
     let last_word = async {
         loop {
@@ -182,18 +213,17 @@ async fn give_up(link: &mut Link) -> SpawnError {
         }
     };
     let last_word = tokio::time::timeout(LAST_WORD, last_word).await;
-    last_word.unwrap_or_else(|_| {
+    Err(last_word.unwrap_or_else(|_| {
         link.kill_shim();
         SpawnError::Vanished
-    })
+    }))
 }
 
 impl Connections {
-    fn new(request: &SpawnRequest) -> io::Result<Self> {
-        let (ours, theirs) = socket::pair()?;
+    fn new(request: &SpawnRequest, user: &User) -> io::Result<Self> {
         let (stdout, stdout_theirs) = io::pipe()?;
         let (stderr, stderr_theirs) = io::pipe()?;
-        let mut all = vec![theirs, wire::wrap(request)?, stdout_theirs.into(), stderr_theirs.into()];
+        let mut all = vec![wire::wrap(request, user)?, stdout_theirs.into(), stderr_theirs.into()];
         let input = match request.program {
             Program::Execute(_) => None,
             Program::WriteFiles(..) => {
@@ -206,7 +236,7 @@ impl Connections {
             stdout: pipe::Receiver::from_owned_fd(stdout.into())?,
             stderr: pipe::Receiver::from_owned_fd(stderr.into())?,
         };
-        Ok(Self { theirs: all, link: Link::new(ours)?, output, input })
+        Ok(Self { theirs: all, output, input })
     }
 }
 

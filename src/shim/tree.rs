@@ -8,10 +8,13 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::Duration;
 
-use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process_group, pidfd_open, pidfd_send_signal, wait,
-};
+use nix::libc;
+
+use rustix::process::{Pid, PidfdFlags, Signal, getpid, kill_process_group, pidfd_open, pidfd_send_signal};
 
 use super::wire::{Exit, Survivors};
 
@@ -33,6 +36,16 @@ struct Stat {
 pub(super) struct Reaped {
     pub(super) pid: Pid,
     pub(super) exit: Exit,
+    pub(super) usage: Usage,
+}
+
+/// What processes used, those included that they have reaped themselves.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Usage {
+    /// Time of the processor, in user and system mode.
+    pub(super) cpu: Duration,
+    /// The most memory that one of them had resident.
+    pub(super) memory_peak_kib: u64,
 }
 
 /// What reaping found.
@@ -43,19 +56,55 @@ pub(super) struct Reaping {
     pub(super) is_alone: bool,
 }
 
+impl Usage {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.cpu += other.cpu;
+        self.memory_peak_kib = self.memory_peak_kib.max(other.memory_peak_kib);
+    }
+
+    fn of(raw: &libc::rusage) -> Self {
+        let time = |time: libc::timeval| {
+            let micros = time.tv_sec.saturating_mul(1_000_000).saturating_add(time.tv_usec);
+            Duration::from_micros(u64::try_from(micros).unwrap_or_default())
+        };
+        let memory_peak_kib = u64::try_from(raw.ru_maxrss).unwrap_or_default();
+        Self { cpu: time(raw.ru_utime) + time(raw.ru_stime), memory_peak_kib }
+    }
+}
+
 /// Reaps every child that has ended.
 pub(super) fn reap() -> io::Result<Reaping> {
     let mut ended = Vec::new();
     loop {
-        match wait(WaitOptions::NOHANG) {
-            Ok(Some((pid, status))) => {
-                let exit = status.exit_status().map(Exit::Code).or(status.terminating_signal().map(Exit::Signal));
-                ended.extend(exit.map(|exit| Reaped { pid, exit }));
-            }
+        match wait_any() {
+            Ok(Some(reaped)) => ended.push(reaped),
             Ok(None) => return Ok(Reaping { ended, is_alone: false }),
-            Err(rustix::io::Errno::CHILD) => return Ok(Reaping { ended, is_alone: true }),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
+            Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return Ok(Reaping { ended, is_alone: true }),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// One child that has ended, with what it used (`wait4(2)`); `None` if none has.
+fn wait_any() -> io::Result<Option<Reaped>> {
+    let mut status = 0;
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: both pointers lead to values of the right type that outlive the call, and all zeros are a
+    // valid `rusage`.
+    #[expect(unsafe_code, reason = "no safe call tells what a child used")]
+    let (pid, usage) = unsafe {
+        let pid = libc::wait4(-1, &raw mut status, libc::WNOHANG, usage.as_mut_ptr());
+        (pid, usage.assume_init())
+    };
+    match pid {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(None),
+        _ => {
+            let status = ExitStatus::from_raw(status);
+            let exit = status.code().map_or_else(|| Exit::Signal(status.signal().unwrap_or_default()), Exit::Code);
+            let pid = Pid::from_raw(pid).ok_or_else(|| io::Error::other("a child without a number"))?;
+            Ok(Some(Reaped { pid, exit, usage: Usage::of(&usage) }))
         }
     }
 }

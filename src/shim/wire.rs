@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::passwd::User;
 use crate::clock::BootInstant;
 use crate::job::{OutputKeep, ProcessSetup};
 
@@ -38,6 +39,14 @@ pub struct SpawnRequest {
     pub start_within: Duration,
 }
 
+/// What a shim is handed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Handed {
+    pub(super) request: SpawnRequest,
+    /// Who the daemon runs as.
+    pub(super) daemon: User,
+}
+
 /// What a process is made for.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Program {
@@ -50,6 +59,9 @@ pub enum Program {
 /// What the daemon tells a shim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Order {
+    /// Start what the first descriptor that comes along holds, with the others as standard output, error and,
+    /// if there is a fourth, input.
+    Spawn,
     /// The lease was renewed.
     Deadline(BootInstant),
     /// TERM now, KILL then, or at the deadline.
@@ -61,7 +73,8 @@ pub(super) enum Order {
 /// What a shim tells the daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Report {
-    /// It is there; a descriptor of its process comes along. What nobody said this of was never started.
+    /// The shim is there; a descriptor of its process comes along. Said once; a channel that closes without it had
+    /// none.
     Ready,
     /// The program is executed.
     Started {
@@ -176,15 +189,16 @@ pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> io::Result<T> {
 
 /// A request in memory that a descriptor stands for: environments may be longer than any socket takes
 /// at once.
-pub(super) fn wrap(request: &SpawnRequest) -> io::Result<OwnedFd> {
+pub(super) fn wrap(request: &SpawnRequest, daemon: &User) -> io::Result<OwnedFd> {
     let memory = rustix::fs::memfd_create("spawn-request", rustix::fs::MemfdFlags::CLOEXEC)?;
     let mut file = std::fs::File::from(memory);
-    file.write_all(&encode(request))?;
+    let handed = Handed { request: request.clone(), daemon: daemon.clone() };
+    file.write_all(&encode(&handed))?;
     Ok(file.into())
 }
 
 /// The way back.
-pub(super) fn unwrap(memory: OwnedFd) -> io::Result<SpawnRequest> {
+pub(super) fn unwrap(memory: OwnedFd) -> io::Result<Handed> {
     let mut file = std::fs::File::from(memory);
     let mut bytes = Vec::new();
     file.rewind()?;
@@ -216,7 +230,8 @@ mod tests {
             kill_grace: Duration::from_secs(1),
             start_within: Duration::from_secs(1),
         };
-        let back = unwrap(wrap(&request).unwrap()).unwrap();
+        let daemon = User { name: "root".to_owned(), home: "/root".into() };
+        let back = unwrap(wrap(&request, &daemon).unwrap()).unwrap().request;
         assert_eq!(back.env, request.env);
         assert_eq!(back.deadline, request.deadline);
     }

@@ -86,6 +86,8 @@ impl Lifetime {
                 Act::Nothing
             }
             Order::Terminate(kill_at) => self.end_by(kill_at),
+            // One thing at a time: the daemon knows.
+            Order::Spawn => Act::Nothing,
             Order::Kill => {
                 self.stage = Stage::Killed;
                 Act::Kill

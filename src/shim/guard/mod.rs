@@ -21,7 +21,8 @@ use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open};
 use super::fork::fork;
 use super::launch::{self, GO, READY, Streams};
 use super::socket::{self, Received};
-use super::wire::{Cause, Ended, Exit, NotStarted, Order, Report, SpawnRequest, decode, encode};
+use super::tree::Usage;
+use super::wire::{Cause, Ended, Exit, Handed, NotStarted, Order, Report, SpawnRequest, decode, encode};
 use super::{signals, tree};
 use crate::clock::BootInstant;
 use lifetime::{Act, Lifetime};
@@ -35,14 +36,6 @@ const KILL_AGAIN_AT_MOST: Duration = Duration::from_secs(1);
 /// How long killed processes may take to die before it is said.
 const UNKILLABLE_AFTER: Duration = Duration::from_secs(2);
 
-/// What the fork server hands over.
-#[derive(Debug)]
-pub(super) struct Handover {
-    pub(super) channel: OwnedFd,
-    pub(super) request: OwnedFd,
-    pub(super) streams: Streams,
-}
-
 /// How far the job's own process has come.
 enum Phase {
     /// It prepares; `by` then it is given up.
@@ -55,15 +48,16 @@ enum Phase {
     Failed(NotStarted),
 }
 
-struct Guard {
+struct Guard<'a> {
     /// `None` once the daemon is gone.
     channel: Option<OwnedFd>,
-    children: SignalFd,
-    timer: Timer,
+    children: &'a SignalFd,
+    timer: &'a Timer,
     lifetime: Lifetime,
     phase: Phase,
     job: Pid,
     exit: Option<Exit>,
+    usage: Usage,
     /// When it was first killed, and the pause until it is killed again.
     killing: Option<Killing>,
     said_left_behind: bool,
@@ -76,72 +70,106 @@ struct Killing {
     said: bool,
 }
 
-/// The whole life of a shim. Its exit code is 0 if it has seen its tree to the end; with any other, its
-/// reaper has to.
-pub(super) fn main(handover: Handover) -> i32 {
-    match guard(handover) {
+/// The whole life of a shim. Its exit code is 0 if it has seen all of its trees to their ends; with any other,
+/// its reaper has to.
+pub(super) fn main(channel: OwnedFd) -> i32 {
+    match serve(channel) {
         Ok(()) => 0,
         Err(_) => 1,
     }
 }
 
-fn guard(handover: Handover) -> io::Result<()> {
-    let Handover { channel, request, streams } = handover;
+/// One run after the other, until the daemon closes the channel: a shim that has seen a tree to its end is as good
+/// as a new one, and forking one costs half of a short run (measured).
+fn serve(channel: OwnedFd) -> io::Result<()> {
     // An error means that the kernel has no name for it.
     rustix::thread::set_name(c"cronlatch-shim").ok();
     rustix::process::setsid()?;
     let children = signals::block_all_but_children()?;
+    let timer = Timer::new()?;
     rustix::process::set_child_subreaper(Some(getpid()))?;
     let itself = pidfd_open(getpid(), PidfdFlags::empty())?;
-    if socket::send(&channel, &encode(&Report::Ready), &[itself.as_fd()]).is_err() {
-        return Ok(());
-    }
+    // A daemon that is gone is seen below.
+    socket::send(&channel, &encode(&Report::Ready), &[itself.as_fd()]).ok();
     drop(itself);
-    let request = super::wire::unwrap(request)?;
-    match Guard::start(&request, channel, children, streams) {
-        Ok(mut guard) => guard.see_to_the_end(&request),
-        Err((channel, not_started)) => {
-            // Nobody is there to hear it.
-            socket::send(&channel, &encode(&Report::NotStarted(not_started)), &[]).ok();
-            Ok(())
+    let mut channel = Some(channel);
+    while let Some(open) = &channel {
+        match socket::receive(open)? {
+            Received::Nothing => wait_for(open)?,
+            Received::Closed => return Ok(()),
+            Received::Message(message, descriptors) => {
+                // What was ordered for a run that has ended meanwhile is no matter.
+                if decode::<Order>(&message)? == Order::Spawn {
+                    channel = run(&mut channel, &children, &timer, descriptors)?;
+                }
+            }
         }
+    }
+    Ok(())
+}
+
+/// One run. Gives the channel back if the daemon is still there.
+fn run(
+    channel: &mut Option<OwnedFd>,
+    children: &SignalFd,
+    timer: &Timer,
+    descriptors: Vec<OwnedFd>,
+) -> io::Result<Option<OwnedFd>> {
+    let mut descriptors = descriptors.into_iter();
+    let mut next = || descriptors.next();
+    let (Some(request), Some(stdout), Some(stderr)) = (next(), next(), next()) else {
+        return Err(io::Error::other("a spawn comes with three descriptors"));
+    };
+    let streams = Streams { stdin: next(), stdout, stderr };
+    let handed = super::wire::unwrap(request)?;
+    let started = start(&handed, streams);
+    let phase = match started {
+        Ok((job, link)) => (job, Phase::Preparing { link, by: BootInstant::now() + handed.request.start_within }),
+        Err(why) => {
+            if let Some(channel) = &channel {
+                // A daemon that is gone is seen where it is listened to.
+                socket::send(channel, &encode(&Report::NotStarted(why)), &[]).ok();
+            }
+            return Ok(channel.take());
+        }
+    };
+    let (job, phase) = phase;
+    let mut guard = Guard {
+        channel: channel.take(),
+        children,
+        timer,
+        lifetime: Lifetime::new(handed.request.deadline, handed.request.kill_grace),
+        phase,
+        job,
+        exit: None,
+        usage: Usage::default(),
+        killing: None,
+        said_left_behind: false,
+    };
+    guard.see_to_the_end(&handed.request)?;
+    Ok(guard.channel)
+}
+
+fn start(handed: &Handed, streams: Streams) -> Result<(Pid, OwnedFd), NotStarted> {
+    if handed.request.deadline.has_passed() {
+        return Err(NotStarted::too_late());
+    }
+    let forked = socket::pair().and_then(|(link, theirs)| {
+        // The child's copies of everything that is only ours are closed on exec.
+        let job = fork(|| launch::main(handed, streams, theirs))?;
+        Ok((job, link))
+    });
+    forked.map_err(|error| NotStarted::exhausted("start a process", &error))
+}
+
+fn wait_for(channel: &OwnedFd) -> io::Result<()> {
+    match poll(&mut [PollFd::new(channel, PollFlags::IN)], None) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 
-impl Guard {
-    fn start(
-        request: &SpawnRequest,
-        channel: OwnedFd,
-        children: SignalFd,
-        streams: Streams,
-    ) -> Result<Self, (OwnedFd, NotStarted)> {
-        if request.deadline.has_passed() {
-            return Err((channel, NotStarted::too_late()));
-        }
-        let forked = Timer::new().and_then(|timer| {
-            let (link, theirs) = socket::pair()?;
-            // The child's copies of everything that is only ours are closed on exec.
-            let job = fork(|| launch::main(request, streams, theirs))?;
-            Ok((timer, link, job))
-        });
-        let (timer, link, job) = match forked {
-            Ok(forked) => forked,
-            Err(error) => return Err((channel, NotStarted::exhausted("start a process", &error))),
-        };
-        let by = BootInstant::now() + request.start_within;
-        Ok(Self {
-            channel: Some(channel),
-            children,
-            timer,
-            lifetime: Lifetime::new(request.deadline, request.kill_grace),
-            phase: Phase::Preparing { link, by },
-            job,
-            exit: None,
-            killing: None,
-            said_left_behind: false,
-        })
-    }
-
+impl Guard<'_> {
     /// Everything that can happen, until no process of the tree is left.
     fn see_to_the_end(&mut self, request: &SpawnRequest) -> io::Result<()> {
         loop {
@@ -151,7 +179,7 @@ impl Guard {
                 return Ok(());
             }
             self.wait()?;
-            signals::drain(&self.children);
+            signals::drain(self.children);
             self.hear_daemon()?;
             self.hear_job(request);
         }
@@ -185,7 +213,7 @@ impl Guard {
         tree::signal(Signal::KILL, &HashSet::new());
         if !killing.said && now.since(killing.since) > UNKILLABLE_AFTER {
             killing.said = true;
-            self.report(&Report::Unkillable(tree::survivors(&HashSet::new())), None);
+            self.report(&Report::Unkillable(tree::survivors(&HashSet::new())));
         }
     }
 
@@ -199,6 +227,7 @@ impl Guard {
     /// Reaps who has ended; true once nobody is left and that is said.
     fn reap(&mut self, request: &SpawnRequest) -> io::Result<bool> {
         let reaping = tree::reap()?;
+        reaping.ended.iter().for_each(|ended| self.usage.add(&ended.usage));
         if let Some(own) = reaping.ended.iter().find(|ended| ended.pid == self.job) {
             // What it said before its end is heard first.
             self.hear_job(request);
@@ -213,7 +242,7 @@ impl Guard {
             self.said_left_behind = true;
             let survivors = tree::survivors(&HashSet::new());
             if survivors.count > 0 {
-                self.report(&Report::LeftBehind(survivors), None);
+                self.report(&Report::LeftBehind(survivors));
                 let act = self.lifetime.left_behind(BootInstant::now());
                 self.act(act);
             }
@@ -234,37 +263,31 @@ impl Guard {
             // Nobody knows whether its program was executed before it was killed.
             Phase::Executing { .. } => {
                 self.phase = Phase::Running;
-                self.report(&Report::Started { pid: self.job.as_raw_nonzero().get() }, None);
+                self.report(&Report::Started { pid: self.job.as_raw_nonzero().get() });
             }
             Phase::Running | Phase::Failed(_) => {}
         }
     }
 
     fn say_end(&mut self) {
-        let usage = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_CHILDREN);
-        let last = match (&self.phase, self.exit) {
-            (Phase::Failed(why), _) => Report::NotStarted(why.clone()),
-            (_, exit) => {
-                let micros = |time: nix::sys::time::TimeVal| {
-                    Duration::from_secs(u64::try_from(time.tv_sec()).unwrap_or_default())
-                        + Duration::from_micros(u64::try_from(time.tv_usec()).unwrap_or_default())
-                };
-                let cpu = usage.map_or(Duration::ZERO, |usage| micros(usage.user_time()) + micros(usage.system_time()));
-                let memory_peak_kib = usage.map_or(0, |usage| u64::try_from(usage.max_rss()).unwrap_or_default());
+        let last = match &self.phase {
+            Phase::Failed(why) => Report::NotStarted(why.clone()),
+            _ => Report::Ended(Ended {
                 // Its own process was our child, and no child is left.
-                let exit = exit.unwrap_or(Exit::Signal(Signal::KILL.as_raw()));
-                Report::Ended(Ended { exit, by_itself: self.lifetime.by_itself(), cpu, memory_peak_kib })
-            }
+                exit: self.exit.unwrap_or(Exit::Signal(Signal::KILL.as_raw())),
+                by_itself: self.lifetime.by_itself(),
+                cpu: self.usage.cpu,
+                memory_peak_kib: self.usage.memory_peak_kib,
+            }),
         };
-        self.report(&last, None);
+        self.report(&last);
     }
 
     /// Says something to the daemon. One that doesn't read has been told enough; one that is gone is noticed
     /// where it is listened to.
-    fn report(&self, report: &Report, descriptor: Option<&OwnedFd>) {
+    fn report(&self, report: &Report) {
         if let Some(channel) = &self.channel {
-            let descriptors: Vec<_> = descriptor.iter().map(|descriptor| descriptor.as_fd()).collect();
-            socket::send(channel, &encode(report), &descriptors).ok();
+            socket::send(channel, &encode(report), &[]).ok();
         }
     }
 
@@ -277,7 +300,7 @@ impl Guard {
         let again = self.killing.as_ref().map(|killing| killing.again_at);
         let next = [self.lifetime.next(), give_up, again].into_iter().flatten().min();
         self.timer.set(next)?;
-        let mut sources = vec![PollFd::new(&self.timer, PollFlags::IN), PollFd::new(&self.children, PollFlags::IN)];
+        let mut sources = vec![PollFd::new(self.timer, PollFlags::IN), PollFd::new(self.children, PollFlags::IN)];
         sources.extend(self.channel.iter().map(|channel| PollFd::new(channel, PollFlags::IN)));
         if let Phase::Preparing { link, .. } | Phase::Executing { link } = &self.phase {
             sources.push(PollFd::new(link, PollFlags::IN));
@@ -329,7 +352,7 @@ impl Guard {
             Ok(Received::Closed) | Err(_) if may_go => {}
             Ok(Received::Closed) | Err(_) => {
                 self.phase = Phase::Running;
-                self.report(&Report::Started { pid: self.job.as_raw_nonzero().get() }, None);
+                self.report(&Report::Started { pid: self.job.as_raw_nonzero().get() });
             }
         }
     }

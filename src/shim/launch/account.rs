@@ -2,34 +2,38 @@ use std::ffi::CString;
 use std::io;
 use std::path::PathBuf;
 
-use nix::unistd::{Gid, Group, Uid, User, getgid, getuid, initgroups, setgid, setuid};
+use nix::unistd::{Gid, Group, Uid, User as Entry, getgid, getuid, initgroups, setgid, setuid};
 
 use super::{Failed, OrFailed, refused};
+use crate::shim::passwd::User;
 
 /// Who a job runs as.
 #[derive(Debug)]
 pub(super) struct Account {
     pub(super) name: String,
     pub(super) home: PathBuf,
-    uid: Uid,
-    gid: Gid,
-    /// Whether it is somebody else than this process is already.
-    is_other: bool,
+    /// Whom it has to become; `None` for who it is already.
+    other: Option<(Uid, Gid)>,
 }
 
 impl Account {
-    /// Looks the names up, by whatever `nsswitch.conf(5)` says: this may take long.
-    pub(super) fn of(user: Option<&str>, group: Option<&str>) -> Result<Self, Failed> {
+    /// Looks the names up, by whatever `nsswitch.conf(5)` says: this may take long. Who is the daemon's own user
+    /// anyway is not looked up.
+    pub(super) fn of(user: Option<&str>, group: Option<&str>, daemon: &User) -> Result<Self, Failed> {
+        if group.is_none() && user.is_none_or(|user| user == daemon.name) {
+            return Ok(Self { name: daemon.name.clone(), home: daemon.home.clone(), other: None });
+        }
         let mut account = match user {
             Some(name) => Self::named(name)?,
-            None => Self::own()?,
+            None => Self { name: daemon.name.clone(), home: daemon.home.clone(), other: Some((getuid(), getgid())) },
         };
-        if let Some(name) = group {
-            account.gid = find_group(name)?;
+        if let (Some(name), Some((_, gid))) = (group, &mut account.other) {
+            *gid = find_group(name)?;
         }
-        let (uid, gid) = (getuid(), getgid());
-        account.is_other = account.uid != uid || account.gid != gid;
-        if account.is_other && !uid.is_root() {
+        if account.other == Some((getuid(), getgid())) {
+            account.other = None;
+        }
+        if account.other.is_some() && !getuid().is_root() {
             let what = format!("run as {}", account.words(group));
             return Err(refused(what, "only a daemon of root can run jobs as other users or groups"));
         }
@@ -38,38 +42,17 @@ impl Account {
 
     /// Becomes the account, with all of its groups, for good.
     pub(super) fn assume(&self) -> Result<(), Failed> {
-        if !self.is_other && !getuid().is_root() {
-            return Ok(());
-        }
+        let Some((uid, gid)) = self.other else { return Ok(()) };
         let name = CString::new(self.name.as_str()).expect("a login name that was found holds no NUL");
-        initgroups(&name, self.gid).or_failed_with(|| format!("take the groups of {}", self.name))?;
-        setgid(self.gid).or_failed_with(|| format!("take group {}", self.gid))?;
-        setuid(self.uid).or_failed_with(|| format!("become {}", self.name))
+        initgroups(&name, gid).or_failed_with(|| format!("take the groups of {}", self.name))?;
+        setgid(gid).or_failed_with(|| format!("take group {gid}"))?;
+        setuid(uid).or_failed_with(|| format!("become {}", self.name))
     }
 
     fn named(name: &str) -> Result<Self, Failed> {
-        let found = User::from_name(name).or_failed_with(|| format!("look up user {name:?}"))?;
-        found.map(Self::from_entry).ok_or_else(|| no_such("user", name))
-    }
-
-    /// Who this process is; a number without a name, as in a container, has `/` for its home.
-    fn own() -> Result<Self, Failed> {
-        let uid = getuid();
-        let found = User::from_uid(uid).or_failed_with(|| format!("look up user {uid}"))?;
-        let mut account = found.map(Self::from_entry).unwrap_or_else(|| Self {
-            name: uid.to_string(),
-            home: "/".into(),
-            uid,
-            gid: getgid(),
-            is_other: false,
-        });
-        account.gid = getgid();
-        Ok(account)
-    }
-
-    fn from_entry(user: User) -> Self {
-        let User { name, uid, gid, dir: home, .. } = user;
-        Self { name, home, uid, gid, is_other: false }
+        let found = Entry::from_name(name).or_failed_with(|| format!("look up user {name:?}"))?;
+        let entry = found.ok_or_else(|| no_such("user", name))?;
+        Ok(Self { name: entry.name, home: entry.dir, other: Some((entry.uid, entry.gid)) })
     }
 
     fn words(&self, group: Option<&str>) -> String {
@@ -94,18 +77,23 @@ fn no_such(kind: &str, name: &str) -> Failed {
 mod tests {
     use super::*;
 
+    fn daemon() -> User {
+        User { name: "of this process".to_owned(), home: "/home".into() }
+    }
+
     #[test]
     fn an_unknown_name_is_refused_with_it() {
-        let failed = Account::of(Some("nobody-of-this-name"), None).unwrap_err();
+        let failed = Account::of(Some("nobody-of-this-name"), None, &daemon()).unwrap_err();
         assert_eq!(failed.what, "run as user \"nobody-of-this-name\"");
-        let failed = Account::of(None, Some("no-group-of-this-name")).unwrap_err();
+        let failed = Account::of(None, Some("no-group-of-this-name"), &daemon()).unwrap_err();
         assert_eq!(failed.what, "run as group \"no-group-of-this-name\"");
     }
 
     #[test]
-    fn without_a_name_it_is_ones_own() {
-        let account = Account::of(None, None).unwrap();
-        assert!(!account.is_other);
-        assert_eq!(account.uid, getuid());
+    fn without_a_name_or_with_ones_own_nothing_is_looked_up_or_changed() {
+        for user in [None, Some("of this process")] {
+            let account = Account::of(user, None, &daemon()).unwrap();
+            assert_eq!((account.name.as_str(), account.other), ("of this process", None));
+        }
     }
 }

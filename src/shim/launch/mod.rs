@@ -18,9 +18,10 @@ use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, poll};
 
+use super::passwd::User;
 use super::signals;
 use super::socket::{self, Received};
-use super::wire::{Cause, NotStarted, Program, SpawnRequest, encode};
+use super::wire::{Cause, Handed, NotStarted, Program, SpawnRequest, encode};
 use super::writer::write_files;
 use crate::job::{OutputKeep, Stdin};
 use account::Account;
@@ -55,8 +56,8 @@ struct Prepared {
 }
 
 /// The whole life of the job's process up to its program. Returns its exit code if that was not executed.
-pub(super) fn main(request: &SpawnRequest, streams: Streams, guard: OwnedFd) -> i32 {
-    match launch(request, streams, &guard) {
+pub(super) fn main(handed: &Handed, streams: Streams, guard: OwnedFd) -> i32 {
+    match launch(handed, streams, &guard) {
         Ok(Launched::Writer(path, keep)) => {
             // The guard takes its end for the execution of a program.
             drop(guard);
@@ -75,8 +76,9 @@ enum Launched<'a> {
     Writer(&'a Path, &'a OutputKeep),
 }
 
-fn launch<'a>(request: &'a SpawnRequest, streams: Streams, guard: &OwnedFd) -> Result<Launched<'a>, NotStarted> {
-    let prepared = prepare(request, streams).map_err(|failed| not_started(request, &failed))?;
+fn launch<'a>(handed: &'a Handed, streams: Streams, guard: &OwnedFd) -> Result<Launched<'a>, NotStarted> {
+    let request = &handed.request;
+    let prepared = prepare(request, &handed.daemon, streams).map_err(|failed| not_started(request, &failed))?;
     if !wait_for_go(guard) || request.deadline.has_passed() {
         return Err(NotStarted::too_late());
     }
@@ -87,6 +89,8 @@ fn launch<'a>(request: &'a SpawnRequest, streams: Streams, guard: &OwnedFd) -> R
 }
 
 fn write_to(path: &Path, keep: &OutputKeep) -> i32 {
+    // A daemon that doesn't listen any more is an error of a write.
+    signals::ignore_broken_pipes();
     match write_files(io::stdin().lock(), path, keep) {
         Ok(_) => 0,
         Err(error) => {
@@ -97,10 +101,10 @@ fn write_to(path: &Path, keep: &OutputKeep) -> i32 {
     }
 }
 
-fn prepare(request: &SpawnRequest, streams: Streams) -> Result<Prepared, Failed> {
+fn prepare(request: &SpawnRequest, daemon: &User, streams: Streams) -> Result<Prepared, Failed> {
     let setup = &request.setup;
     rustix::process::setsid().or_failed("make a session")?;
-    let account = Account::of(setup.user.as_deref(), setup.group.as_deref())?;
+    let account = Account::of(setup.user.as_deref(), setup.group.as_deref(), daemon)?;
     limits::nice(setup.nice)?;
     limits::set(&setup.limits)?;
     account.assume()?;
@@ -116,7 +120,7 @@ fn prepare(request: &SpawnRequest, streams: Streams) -> Result<Prepared, Failed>
         Program::WriteFiles(..) => Vec::new(),
     };
     connect(streams, &setup.stdin)?;
-    signals::reset().or_failed("reset the signals")?;
+    signals::unblock().or_failed("unblock the signals")?;
     Ok(Prepared { argv, env })
 }
 
