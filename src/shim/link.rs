@@ -6,7 +6,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::socket::{self, Received};
-use super::wire::{Order, Report, decode, encode};
+use super::wire::{Order, Report, ToShim, decode, encode};
 
 /// The daemon's end of the channel to one shim.
 #[derive(Debug)]
@@ -50,9 +50,9 @@ impl Link {
     }
 
     /// Hands a run over, with its descriptors; false if the shim is gone.
-    pub(super) fn hand_over(&self, descriptors: &[OwnedFd]) -> io::Result<bool> {
+    pub(super) fn hand_over(&self, message: &[u8], descriptors: &[OwnedFd]) -> io::Result<bool> {
         let borrowed: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
-        match socket::send(self.channel.get_ref(), &encode(&Order::Spawn), &borrowed) {
+        match socket::send(self.channel.get_ref(), message, &borrowed) {
             Ok(()) => Ok(true),
             Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
                 Ok(false)
@@ -64,7 +64,7 @@ impl Link {
     /// Sends an order. A shim that is gone needs none, and one that doesn't read acts by its last known
     /// deadline.
     pub(super) fn order(&self, order: Order) {
-        socket::send(self.channel.get_ref(), &encode(&order), &[]).ok();
+        socket::send(self.channel.get_ref(), &encode(&ToShim::Order(order)), &[]).ok();
     }
 
     /// Kills the shim itself, which leaves its tree to the fork server: for one that was stopped, and so

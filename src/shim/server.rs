@@ -11,6 +11,7 @@ use tokio::task::JoinHandle;
 
 use super::executable::{ENTRY, Executable};
 use super::link::register;
+use super::pool::Pool;
 use super::socket;
 use crate::events;
 
@@ -20,6 +21,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// A fork server that lives as long as this has come up well.
 const WELL: Duration = Duration::from_secs(10);
+
+/// How often shims are let go that nobody needs.
+const LOOK_AFTER_POOL: Duration = Duration::from_secs(30);
 
 /// How fork servers are called in lists of processes.
 const NAME: &str = "cronlatch";
@@ -44,10 +48,10 @@ struct Running {
 
 impl Server {
     #[expect(clippy::disallowed_methods, reason = "its handle is kept and aborts it on drop")]
-    pub(super) fn start(executable: Executable) -> io::Result<Self> {
+    pub(super) fn start(executable: Executable, pool: Pool) -> io::Result<Self> {
         let running = Running::start(&executable)?;
         let (sender, current) = watch::channel(Some(running.socket.clone()));
-        let task = tokio::spawn(tend(executable, running, sender));
+        let task = tokio::spawn(tend(executable, running, sender, pool));
         Ok(Self { current, task })
     }
 
@@ -79,12 +83,18 @@ impl Drop for Server {
 }
 
 /// Starts the fork server again whenever it has died. Running jobs have channels of their own.
-async fn tend(executable: Executable, mut running: Running, current: watch::Sender<Option<ServerSocket>>) {
+async fn tend(executable: Executable, mut running: Running, current: watch::Sender<Option<ServerSocket>>, pool: Pool) {
     let mut pause = FIRST_PAUSE;
     loop {
         let since = tokio::time::Instant::now();
-        let how = running.end().await;
+        let how = loop {
+            tokio::select! {
+                how = running.end() => break how,
+                () = tokio::time::sleep(LOOK_AFTER_POOL) => pool.expire(),
+            }
+        };
         current.send_replace(None);
+        pool.clear();
         pause = if since.elapsed() > WELL { FIRST_PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
         events::fork_server_died(&how, pause);
         running = loop {

@@ -10,8 +10,8 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 
-/// The longest message: reports with names of processes and causes of failures are far shorter.
-const LONGEST: usize = 16 * 1024;
+/// The longest message. Most spawns fit; the buffer for one is a part of each process's stack.
+pub(super) const LONGEST: usize = 8 * 1024;
 
 /// The most descriptors of one message.
 const MOST_DESCRIPTORS: usize = 8;
@@ -47,7 +47,7 @@ pub(super) fn send(socket: impl AsFd, message: &[u8], descriptors: &[BorrowedFd<
 
 /// Takes one message.
 pub(super) fn receive(socket: impl AsFd) -> io::Result<Received> {
-    let mut bytes = vec![0; LONGEST];
+    let mut bytes = [0; LONGEST];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let received = rustix::io::retry_on_intr(|| {
@@ -72,8 +72,7 @@ pub(super) fn receive(socket: impl AsFd) -> io::Result<Received> {
     if received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "a message was cut"));
     }
-    bytes.truncate(received.bytes);
-    Ok(Received::Message(bytes, descriptors))
+    Ok(Received::Message(bytes[..received.bytes].to_vec(), descriptors))
 }
 
 #[cfg(test)]

@@ -64,6 +64,8 @@ enum Tried {
 
 /// Both ends of what a child is connected by.
 struct Connections {
+    /// What the shim is told, and the descriptors that come along.
+    message: Vec<u8>,
     theirs: Vec<OwnedFd>,
     output: Output,
     input: Option<pipe::Sender>,
@@ -75,7 +77,8 @@ impl Spawner {
     /// # Errors
     /// When the system gives no process for it.
     pub fn start(executable: Executable) -> io::Result<Self> {
-        Ok(Self { server: Server::start(executable)?, pool: Pool::default(), user: current_user() })
+        let pool = Pool::default();
+        Ok(Self { server: Server::start(executable, pool.clone())?, pool, user: current_user() })
     }
 
     /// Waits until fork servers are not started any more, which is a bug: no job can be started then.
@@ -91,6 +94,8 @@ impl Spawner {
     /// # Errors
     /// [`SpawnError`]: nothing runs. After [`SpawnError::Vanished`] something of it may have run, and may
     /// take a moment to be gone.
+    ///
+    /// What had started when it was given up is handed out, and is being killed.
     ///
     /// # Cancel safety
     /// Dropped, whatever was started is told to end.
@@ -120,7 +125,7 @@ impl Spawner {
             () = &mut given_up => return Err(SpawnError::Exhausted("the fork server doesn't answer".to_owned())),
         };
         let Some(link) = &mut shim.link else { return Ok(Tried::Unheard) };
-        if !link.hand_over(&connections.theirs).map_err(exhausted)? {
+        if !link.hand_over(&connections.message, &connections.theirs).map_err(exhausted)? {
             return Ok(Tried::Unheard);
         }
         drop(connections.theirs);
@@ -203,32 +208,34 @@ async fn give_up(link: &mut Link) -> Result<Option<i32>, SpawnError> {
     let last_word = async {
         loop {
             match link.next().await {
-                Some(Report::NotStarted(why)) => return why.into(),
-                // It had come so far.
-                Some(Report::Ended(_)) => return SpawnError::Vanished,
-                None if link.has_shim() => return SpawnError::Vanished,
-                None => return SpawnError::TooLate,
+                Some(Report::NotStarted(why)) => return Err(why.into()),
+                // It was faster; it is killed now.
+                Some(Report::Started { pid }) => return Ok(Some(pid)),
+                None if link.has_shim() => return Err(SpawnError::Vanished),
+                None => return Ok(None),
                 Some(_) => {}
             }
         }
     };
     let last_word = tokio::time::timeout(LAST_WORD, last_word).await;
-    Err(last_word.unwrap_or_else(|_| {
+    last_word.unwrap_or_else(|_| {
         link.kill_shim();
-        SpawnError::Vanished
-    }))
+        Err(SpawnError::Vanished)
+    })
 }
 
 impl Connections {
     fn new(request: &SpawnRequest, user: &User) -> io::Result<Self> {
         let (stdout, stdout_theirs) = io::pipe()?;
         let (stderr, stderr_theirs) = io::pipe()?;
-        let mut all = vec![wire::wrap(request, user)?, stdout_theirs.into(), stderr_theirs.into()];
+        let (message, memory) = wire::spawn(request, user)?;
+        let mut theirs: Vec<OwnedFd> = memory.into_iter().collect();
+        theirs.extend([stdout_theirs.into(), stderr_theirs.into()]);
         let input = match request.program {
             Program::Execute(_) => None,
             Program::WriteFiles(..) => {
-                let (theirs, ours): (PipeReader, PipeWriter) = io::pipe()?;
-                all.push(theirs.into());
+                let (reader, ours): (PipeReader, PipeWriter) = io::pipe()?;
+                theirs.push(reader.into());
                 Some(pipe::Sender::from_owned_fd(ours.into())?)
             }
         };
@@ -236,7 +243,7 @@ impl Connections {
             stdout: pipe::Receiver::from_owned_fd(stdout.into())?,
             stderr: pipe::Receiver::from_owned_fd(stderr.into())?,
         };
-        Ok(Self { theirs: all, output, input })
+        Ok(Self { message, theirs, output, input })
     }
 }
 

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::passwd::User;
+use super::socket::LONGEST;
 use crate::clock::BootInstant;
 use crate::job::{OutputKeep, ProcessSetup};
 
@@ -57,11 +58,18 @@ pub enum Program {
 }
 
 /// What the daemon tells a shim.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) enum ToShim {
+    /// Start this; or, if it is not here, what the first descriptor holds. The next ones are its standard output, error
+    /// and, if there is one more, input.
+    Spawn(Option<Box<Handed>>),
+    /// About what was started.
+    Order(Order),
+}
+
+/// What the daemon tells a shim about its run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Order {
-    /// Start what the first descriptor that comes along holds, with the others as standard output, error and,
-    /// if there is a fourth, input.
-    Spawn,
     /// The lease was renewed.
     Deadline(BootInstant),
     /// TERM now, KILL then, or at the deadline.
@@ -154,6 +162,15 @@ pub enum Cause {
 }
 
 impl NotStarted {
+    /// A message that is fit to be sent, however long the path or the name is that it holds.
+    pub(super) fn new(cause: Cause, mut message: String) -> Self {
+        if message.len() > LONGEST / 4 {
+            message.truncate(message.floor_char_boundary(LONGEST / 4));
+            message.push_str("...");
+        }
+        Self { cause, message }
+    }
+
     /// The deadline has passed.
     pub(super) fn too_late() -> Self {
         Self { cause: Cause::TooLate, message: "the lease ended before the process could be started".to_owned() }
@@ -187,18 +204,22 @@ pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> io::Result<T> {
     Ok(versioned.message)
 }
 
-/// A request in memory that a descriptor stands for: environments may be longer than any socket takes
-/// at once.
-pub(super) fn wrap(request: &SpawnRequest, daemon: &User) -> io::Result<OwnedFd> {
+/// A spawn as one message, or as a message and a descriptor that comes before all others: environments may be longer
+/// than any socket takes at once.
+pub(super) fn spawn(request: &SpawnRequest, daemon: &User) -> io::Result<(Vec<u8>, Option<OwnedFd>)> {
+    let handed = Handed { request: request.clone(), daemon: daemon.clone() };
+    let message = encode(&ToShim::Spawn(Some(Box::new(handed.clone()))));
+    if message.len() <= LONGEST {
+        return Ok((message, None));
+    }
     let memory = rustix::fs::memfd_create("spawn-request", rustix::fs::MemfdFlags::CLOEXEC)?;
     let mut file = std::fs::File::from(memory);
-    let handed = Handed { request: request.clone(), daemon: daemon.clone() };
     file.write_all(&encode(&handed))?;
-    Ok(file.into())
+    Ok((encode(&ToShim::Spawn(None)), Some(file.into())))
 }
 
-/// The way back.
-pub(super) fn unwrap(memory: OwnedFd) -> io::Result<Handed> {
+/// What such a descriptor holds.
+pub(super) fn read(memory: OwnedFd) -> io::Result<Handed> {
     let mut file = std::fs::File::from(memory);
     let mut bytes = Vec::new();
     file.rewind()?;
@@ -231,7 +252,9 @@ mod tests {
             start_within: Duration::from_secs(1),
         };
         let daemon = User { name: "root".to_owned(), home: "/root".into() };
-        let back = unwrap(wrap(&request, &daemon).unwrap()).unwrap().request;
+        let (message, memory) = spawn(&request, &daemon).unwrap();
+        assert!(matches!(decode(&message).unwrap(), ToShim::Spawn(None)));
+        let back = read(memory.unwrap()).unwrap().request;
         assert_eq!(back.env, request.env);
         assert_eq!(back.deadline, request.deadline);
     }

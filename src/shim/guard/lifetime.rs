@@ -86,13 +86,16 @@ impl Lifetime {
                 Act::Nothing
             }
             Order::Terminate(kill_at) => self.end_by(kill_at),
-            // One thing at a time: the daemon knows.
-            Order::Spawn => Act::Nothing,
             Order::Kill => {
-                self.stage = Stage::Killed;
+                self.kill();
                 Act::Kill
             }
         }
+    }
+
+    /// It is killed, for a reason that isn't time.
+    pub(super) fn kill(&mut self) {
+        self.stage = Stage::Killed;
     }
 
     /// The daemon is gone: nobody moves the deadline any more.

@@ -3,8 +3,8 @@
 //!
 //! In this order, since each step needs what the one after it takes away: session, account (the name
 //! service may be far away), limits and niceness (only root may raise them), groups and user, then as that
-//! user umask, directory, `env_file`, standard input; then it says that it is ready and waits to be told to
-//! go on. Until then nothing of the job has been executed.
+//! user umask, directory, `env_file`, standard input. Right before the program it looks at the deadline and at the
+//! daemon's channel; then it says that it executes, and does. What has not said so has executed nothing.
 
 mod account;
 mod environment;
@@ -26,7 +26,9 @@ use super::writer::write_files;
 use crate::job::{OutputKeep, Stdin};
 use account::Account;
 
-/// What a job's process says to its guard, and the guard's answer.
+/// What a job's process says to its shim: that it executes its program next, or that the shim has to say whether, for
+/// the daemon has ordered something meanwhile; and the shim's answer.
+pub(super) const EXECUTING: &[u8] = b"executing";
 pub(super) const READY: &[u8] = b"ready";
 pub(super) const GO: &[u8] = b"go";
 
@@ -56,8 +58,8 @@ struct Prepared {
 }
 
 /// The whole life of the job's process up to its program. Returns its exit code if that was not executed.
-pub(super) fn main(handed: &Handed, streams: Streams, guard: OwnedFd) -> i32 {
-    match launch(handed, streams, &guard) {
+pub(super) fn main(handed: &Handed, streams: Streams, guard: OwnedFd, channel: Option<&OwnedFd>) -> i32 {
+    match launch(handed, streams, &guard, channel) {
         Ok(Launched::Writer(path, keep)) => {
             // The guard takes its end for the execution of a program.
             drop(guard);
@@ -76,10 +78,19 @@ enum Launched<'a> {
     Writer(&'a Path, &'a OutputKeep),
 }
 
-fn launch<'a>(handed: &'a Handed, streams: Streams, guard: &OwnedFd) -> Result<Launched<'a>, NotStarted> {
+fn launch<'a>(
+    handed: &'a Handed,
+    streams: Streams,
+    guard: &OwnedFd,
+    channel: Option<&OwnedFd>,
+) -> Result<Launched<'a>, NotStarted> {
     let request = &handed.request;
     let prepared = prepare(request, &handed.daemon, streams).map_err(|failed| not_started(request, &failed))?;
-    if !wait_for_go(guard) || request.deadline.has_passed() {
+    let is_quiet = channel.is_some_and(|channel| !has_something(channel));
+    if !is_quiet && !wait_for_go(guard) || request.deadline.has_passed() {
+        return Err(NotStarted::too_late());
+    }
+    if socket::send(guard, EXECUTING, &[]).is_err() {
         return Err(NotStarted::too_late());
     }
     match &request.program {
@@ -153,6 +164,13 @@ fn in_memory(text: &str) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
+/// Whether the daemon has ordered something that the shim may not have seen yet, or is gone.
+fn has_something(channel: &OwnedFd) -> bool {
+    const AT_ONCE: rustix::fs::Timespec = rustix::fs::Timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut readable = [PollFd::new(channel, PollFlags::IN)];
+    !matches!(poll(&mut readable, Some(&AT_ONCE)), Ok(0))
+}
+
 /// Tells the guard that all is prepared and waits for its word; false if there will be none.
 fn wait_for_go(guard: &OwnedFd) -> bool {
     if socket::send(guard, READY, &[]).is_err() {
@@ -183,7 +201,7 @@ fn not_started(request: &SpawnRequest, failed: &Failed) -> NotStarted {
         Some(errno) if is_exhaustion(errno) => Cause::Exhausted,
         _ => Cause::Job,
     };
-    NotStarted { cause, message: format!("can't {}: {}", failed.what, failed.error) }
+    NotStarted::new(cause, format!("can't {}: {}", failed.what, failed.error))
 }
 
 /// fork(2), open(2), execve(2): no process, descriptor or memory left.
