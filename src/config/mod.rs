@@ -12,7 +12,11 @@
 //! timing     ttl, heartbeat, kill_grace        |
 //! ticking/   schedule, every, at, after, ..    |
 //! catch_up   catch_up, catch_up_max_age, ..    |
-//! placement  run_on, hosts, labels          ---+
+//! placement  run_on, hosts, labels             |
+//! process    user, umask, stdin, limits, ..    |
+//! outcome    retries, success_codes, ..        |
+//! output     output, output_keep               |
+//! notices    on_failure, ping_url, ..       ---+
 //! ```
 //! serde's `deny_unknown_fields` would stop at the first fault, so the parsed document is walked with
 //! its spans, and **all problems of all files are told at once**: file, line, column, key, value, what
@@ -40,10 +44,15 @@ mod loaded;
 mod locate;
 mod main_file;
 mod meaning;
+mod notices;
+mod outcome;
+mod output;
 mod password_file;
 mod placement;
 mod problem;
+mod process;
 mod settings;
+mod size;
 mod ticking;
 mod timing;
 mod typed_job;
