@@ -22,7 +22,7 @@ use crate::{events, store, telemetry};
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) fn run(path: &Path) -> Result<(), Failure> {
-    let loaded = config::load(path);
+    let loaded = config::load_to_run(path);
     let (true, Some(settings)) = (loaded.is_usable(), loaded.settings.clone()) else {
         return Err(refusal(&loaded));
     };
@@ -114,7 +114,7 @@ async fn reread(path: &Path, in_use: &Settings, asked: &Notify, plans: mpsc::Sen
         asked.notified().await;
         let path = path.to_owned();
         // A panic in there was told by the hook.
-        let Ok(loaded) = tokio::task::spawn_blocking(move || config::load(&path)).await else { continue };
+        let Ok(loaded) = tokio::task::spawn_blocking(move || config::load_to_run(&path)).await else { continue };
         if let Some(plan) = judge_reload(&loaded, in_use) {
             // A closed queue means that the daemon is ending.
             plans.send(Arc::new(plan)).await.ok();
