@@ -56,7 +56,6 @@ impl Making<'_> {
         };
         let Self { job, keys, now, .. } = self;
         let default_max_age = || catch_up::default_max_age(catch_up, &schedule, now);
-        let splay = keys.ticking.splay.value().filter(|_| !schedule.is_by_hand());
         let upstream = keys.ticking.ticks.typed().map(|ticks| ticks.value.upstream()).unwrap_or_default();
         let made = Job {
             name: job.name.clone(),
@@ -79,8 +78,8 @@ impl Making<'_> {
             start_deadline: keys.start_deadline.value_or(START_DEADLINE),
             catch_up,
             catch_up_max_age: keys.catch_up.max_age.value().unwrap_or_else(default_max_age),
+            start_delay: delay_of(job, keys, &schedule),
             schedule,
-            start_delay: splay.map_or(Duration::ZERO, |splay| start_delay(&job.name, splay)),
             after: upstream.iter().map(|name| name.value.clone()).collect(),
             placement: keys.placement.meaning(),
         };
@@ -172,6 +171,12 @@ impl Making<'_> {
     fn miss(&mut self, key: &str, remedy: &str) {
         self.problems.push(self.job.place.absent(key).problem("missing", remedy).resting_on_others());
     }
+}
+
+/// A job that doesn't tick by itself has none, whatever `[defaults]` say.
+fn delay_of(job: &NamedJob, keys: &TypedJob, schedule: &Schedule) -> Duration {
+    let splay = keys.ticking.splay.value().filter(|_| !schedule.is_by_hand());
+    splay.map_or(Duration::ZERO, |splay| start_delay(&job.name, splay))
 }
 
 /// The lock of a job that names none.

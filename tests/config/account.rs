@@ -52,8 +52,10 @@ fn a_daemon_that_is_not_root_refuses_to_start_jobs_as_anybody_else() {
     };
     let main = format!("{HEAD}{jobs}{own}");
     let folder = folder(&[("cronlatch.toml", &main)]);
-    let mut daemon = Command::new(env!("CARGO_BIN_EXE_cronlatch"));
-    daemon.args(["daemon", "--config", "cronlatch.toml"]).current_dir(folder.path()).stdin(Stdio::null());
+    // A daemon that refuses nothing would run for ever.
+    let mut daemon = Command::new("timeout");
+    daemon.args(["--kill-after=1", "20", env!("CARGO_BIN_EXE_cronlatch"), "daemon", "--config", "cronlatch.toml"]);
+    daemon.current_dir(folder.path()).stdin(Stdio::null());
     let mut uid = geteuid().as_raw();
     if geteuid().is_root() {
         uid = NOBODY;
