@@ -2,6 +2,8 @@
 //! files in `config/` are in step with the code.
 #![allow(clippy::unwrap_used)]
 
+#[path = "config/account.rs"]
+mod account;
 #[path = "config/after.rs"]
 mod after;
 #[path = "config/catch_up.rs"]
@@ -12,8 +14,16 @@ mod digest;
 mod doubts;
 #[path = "config/fixtures.rs"]
 mod fixtures;
+#[path = "config/notices.rs"]
+mod notices;
+#[path = "config/outcome.rs"]
+mod outcome;
+#[path = "config/output.rs"]
+mod output;
 #[path = "config/placement.rs"]
 mod placement;
+#[path = "config/process.rs"]
+mod process;
 #[path = "config/sample.rs"]
 mod sample;
 #[path = "config/ticking.rs"]
@@ -27,22 +37,18 @@ use cronlatch::job::{Command, OnCrash, Overlap};
 use cronlatch::lock::LeaseTiming;
 use rustix::fs::{CWD, Mode, mkfifoat};
 
-use fixtures::{GOOD, HEAD, folder, good, job, lines, lines_of, load, names, secs, write};
+use fixtures::{GOOD, HEAD, folder, good, job, lines, lines_of, load, names, secs, warnings, write};
 
 #[test]
 fn each_fault_of_a_job_is_told_with_its_place_and_its_remedy() {
     let cases = [
         (
             r#"overlap = "always""#,
-            r#"jobs.a.overlap = "always": not one of "skip", "wait"; write overlap = "skip" or "wait""#,
-        ),
-        (
-            r#"overlap = "replace""#,
-            r#"jobs.a.overlap = "replace": not supported by this version yet; write overlap = "skip" or "wait""#,
+            r#"jobs.a.overlap = "always": not one of "skip", "wait", "replace"; write overlap = "skip" or "wait" or "replace""#,
         ),
         (
             "overlap = 1",
-            r#"jobs.a.overlap = 1: expected a string, not a whole number; write overlap = "skip" or "wait""#,
+            r#"jobs.a.overlap = 1: expected a string, not a whole number; write overlap = "skip" or "wait" or "replace""#,
         ),
         ("timeout = 30", r#"jobs.a.timeout = 30: a duration without a unit; write "30s" if seconds are meant"#),
         (
@@ -56,14 +62,13 @@ fn each_fault_of_a_job_is_told_with_its_place_and_its_remedy() {
         (r#"timeout = "0s""#, r#"jobs.a.timeout = "0s": too short: at least 1s; write it like timeout = "30s""#),
         ("timeout = []", r#"jobs.a.timeout = []: expected a duration, not a list; write it like timeout = "30s""#),
         (r#"ttl = "8d""#, r#"jobs.a.ttl = "8d": a TTL is at most 7d, this one is 8d; write it like ttl = "3m""#),
-        ("retries = 1", "jobs.a.retries: not supported by this version yet; remove it"),
-        (r#"user = "backup""#, "jobs.a.user: not supported by this version yet; remove it"),
+        ("parameters = 1", "jobs.a.parameters: not supported by this version yet; remove it"),
         ("time_zone = 1", r#"jobs.a.time_zone: unknown key; did you mean "timezone"?"#),
         ("max_age = 1", r#"jobs.a.max_age: unknown key; did you mean "catch_up_max_age"?"#),
         ("keep_runs = 1", "jobs.a.keep_runs: unknown key in a job; it belongs in [history]"),
         (
             r#"wait_for = "3s""#,
-            r#"jobs.a.wait_for = "3s": means nothing without overlap = "wait"; write overlap = "wait", or remove wait_for"#,
+            r#"jobs.a.wait_for = "3s": means nothing without overlap = "wait" or "replace"; write overlap = "wait" or "replace", or remove wait_for"#,
         ),
         (
             "max_reruns = 3",
@@ -397,23 +402,25 @@ fn a_check_warns_about_what_is_not_on_this_host_and_about_unequal_locks() {
         "{HEAD}[defaults]\ndirectory = \"/no/such/folder\"\n\
          [jobs.a]\nschedule = \"@daily\"\ncommand = [\"/no/such/program\"]\nlock = \"x\"\n\
          [jobs.b]\nschedule = \"@daily\"\ncommand = [\"/etc/passwd\"]\nlock = \"x\"\nttl = \"5m\"\ndirectory = \"/\"\n\
-         [jobs.c]\nschedule = \"@daily\"\ncommand = [\"true\"]\n"
+         [jobs.c]\nschedule = \"@daily\"\ncommand = [\"true\"]\nuser = \"no-such-user\"\ngroup = \"no-such-group\"\n\
+         env_file = \"/no/such/file\"\nstdin = {{ file = \"/etc\" }}\non_failure = [\"/no/such/program\"]\n\
+         on_recovery = \"no-such-program\"\n"
     );
-    let folder = folder(&[("cronlatch.toml", &main)]);
-    let checked = config::check(&folder.path().join("cronlatch.toml"));
-    assert!(checked.is_usable() && checked.problems.is_empty());
-    let prefix = format!("{}/cronlatch.toml:", folder.path().display());
-    let told: Vec<_> = checked.warnings.iter().map(|warning| warning.to_string().replace(&prefix, "")).collect();
     assert_eq!(
-        told,
+        warnings(&main),
         [
             r#"4:1: defaults.directory = "/no/such/folder": doesn't exist on this host; make it before the job is due, or mend the path"#,
             r#"7:1: jobs.a.command = ["/no/such/program"]: /no/such/program doesn't exist on this host; install it before the job is due, or mend the path"#,
             r#"11:1: jobs.b.command = ["/etc/passwd"]: /etc/passwd is not executable on this host; install it before the job is due, or mend the path"#,
             r#"12:1: jobs.b.lock = "x": job a (line 8) has this lock with a ttl of 3m, this one has it with 5m; give both the same ttl"#,
+            r#"18:1: jobs.c.user = "no-such-user": no user of this name on this host; make it before the job is due, or mend the name"#,
+            r#"19:1: jobs.c.group = "no-such-group": no group of this name on this host; make it before the job is due, or mend the name"#,
+            r#"20:1: jobs.c.env_file = "/no/such/file": /no/such/file doesn't exist on this host; make it before the job is due, or mend the path"#,
+            "21:1: jobs.c.stdin: /etc is a directory on this host; make it before the job is due, or mend the path",
+            r#"22:1: jobs.c.on_failure = ["/no/such/program"]: /no/such/program doesn't exist on this host; install it before the job is due, or mend the path"#,
         ]
+        .map(|line| format!("cronlatch.toml:{line}"))
     );
-    assert!(load(&folder).warnings.is_empty());
 }
 
 #[test]
@@ -482,10 +489,13 @@ env = { B = "own" }
 }
 
 #[test]
-fn a_job_that_waits_does_so_as_long_as_it_may_be_late() {
+fn a_job_that_waits_or_replaces_does_so_as_long_as_it_may_be_late() {
     let loaded = good(&job("overlap = \"wait\"\nstart_deadline = \"7m\""));
     assert_eq!(loaded.jobs[0].overlap, Overlap::Wait(secs(420)));
     assert_eq!(good(&job("overlap = \"wait\"")).jobs[0].overlap, Overlap::Wait(secs(300)));
+    let replacing = |keys: &str| good(&job(&format!("overlap = \"replace\"\n{keys}"))).jobs[0].overlap;
+    assert_eq!(replacing("start_deadline = \"7m\""), Overlap::Replace(secs(420)));
+    assert_eq!(replacing("wait_for = \"20s\""), Overlap::Replace(secs(20)));
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn a_crontab_becomes_toml_on_standard_output_word_for_word() {
                    # Nightly\n# backup\n15 2 * * 1-5 /usr/local/bin/backup.sh --full\n\n\
                    SHELL=/bin/sh\nPATH=/opt/bin:/bin\n\
                    30 8 * * * mail -s \"It's 8\" joe%Joe,%%Wake up!\n@reboot warm-cache\n";
-    let said = Folder::with("joe", crontab).import(&["joe"]);
+    let said = Folder::with("joe", crontab).import(&["joe", "--user", "joe"]);
     let expected = r#"# Made by cronlatch import from joe.
 
 # joe:8: 15 2 * * 1-5 /usr/local/bin/backup.sh --full
@@ -86,18 +86,21 @@ description = "Nightly backup"
 schedule = "15 2 * * 1-5"
 timezone = "Europe/Berlin"
 command = ["/bin/bash", "-c", "/usr/local/bin/backup.sh --full"]
+user = "joe"
 env = { PATH = "/usr/bin:/bin", HOME = "/srv/data", SHELL = "/bin/bash", GREETING = 'say "hi"' }
 directory = "/srv/data"
-# on_failure: cron mailed all output to ops@example.org
+# cron mailed all output; for failures: on_failure = ["mail", "-s", "backup failed", "ops@example.org"]
 
 # joe:12: 30 8 * * * mail -s "It's 8" joe%Joe,%%Wake up!
 [jobs.mail]
 schedule = "30 8 * * *"
 timezone = "Europe/Berlin"
-shell = "printf '%s\\n' Joe, '' 'Wake up!' | { mail -s \"It's 8\" joe\n}"
+shell = "mail -s \"It's 8\" joe"
+stdin = "Joe,\n\nWake up!\n"
+user = "joe"
 env = { HOME = "/srv/data", GREETING = 'say "hi"', SHELL = "/bin/sh", PATH = "/opt/bin:/bin" }
 directory = "/srv/data"
-# on_failure: cron mailed all output to ops@example.org
+# cron mailed all output; for failures: on_failure = ["mail", "-s", "mail failed", "ops@example.org"]
 
 # joe:13: not carried over: a boot is no instant that several hosts share, so @reboot is no schedule; start it from a systemd unit, or leave the line to cron
 "#;
@@ -135,8 +138,9 @@ fn a_system_crontab_is_known_by_its_path_and_its_jobs_pass_check() {
     assert_eq!(names, expected);
     assert_eq!(jobs["run"]["timezone"].as_str(), Some("America/New_York"));
     assert_eq!(jobs["poll"]["directory"].as_str(), Some("/srv/data"));
-    assert!(said.stdout.contains("# user = \"postgres\"\n") && !jobs["vacuumdb"].contains_key("user"));
-    assert!(said.stderr.contains("put \"runuser -u postgres --\" before the command"), "{}", said.stderr);
+    assert_eq!(jobs["vacuumdb"]["user"].as_str(), Some("postgres"));
+    assert_eq!(jobs["cron-daily"]["user"].as_str(), Some("root"), "a daemon that runs as root asks for it");
+    assert!(jobs.values().all(|job| job.contains_key("user")), "{}", said.stdout);
     let checked = folder.check(&said.stdout);
     assert_eq!(checked.code, 0, "{checked:?}");
 
@@ -189,6 +193,7 @@ not carried over:
 joe:7: a boot is no instant that several hosts share, so @reboot is no schedule; start it from a systemd unit, or leave the line to cron (line 8 too)
 
 not as in cron:
+joe: cron ran the entries as the owner of the crontab, whom it does not name, and the jobs have no user; import it with --user NAME, or write user into them
 joe:4: cronie reads the entries below in Asia/Tokyo, Debian's cron ignores CRON_TZ; their jobs are in that zone; change timezone if it isn't wanted
 
 as in cron, but perhaps not as meant:
@@ -219,14 +224,47 @@ joe:6: tokyo-2: Debian's cron ignores CRON_TZ and goes by Europe/Berlin
 }
 
 #[test]
+fn a_crontab_without_a_user_column_has_the_owner_that_its_path_or_the_command_line_names() {
+    let folder = Folder::with("var/spool/cron/crontabs/joe", "@daily a\n");
+    folder.write("ann.cron", "@daily b\n");
+    folder.write("etc/crontab", "@daily root c\n");
+    let users = |arguments: &[&str]| {
+        let said = folder.import(arguments);
+        assert_eq!(said.code, 0, "{said:?}");
+        let user = |job: &toml::Table| job.get("user").map_or("none", |user| user.as_str().unwrap()).to_owned();
+        (jobs(&said.stdout).values().map(user).collect::<Vec<_>>(), said.stderr)
+    };
+    let all = ["var/spool/cron/crontabs/joe", "ann.cron", "etc/crontab"];
+    let (of_all, told) = users(&all);
+    assert_eq!(of_all, ["joe", "none", "root"]);
+    assert!(told.contains("ann.cron: cron ran the entries as the owner of the crontab"), "{told}");
+    assert!(!told.contains("joe: cron ran the entries"), "{told}");
+    let (named, told) = users(&["--user", "ann", "ann.cron", "etc/crontab"]);
+    assert_eq!(named, ["ann", "root"]);
+    assert!(told.contains("ann.cron: read as the crontab of ann, without a user column (--user)"), "{told}");
+    assert!(!told.contains("cron ran the entries"), "{told}");
+
+    for (arguments, part) in [
+        (&["--user", "ann", all[0]][..], "is the crontab of joe by its path, and not of ann; leave --user out"),
+        (&["--user", "ann", "--system", "ann.cron"], "--system"),
+        (&["--user", "1000", "ann.cron"], "that can't be a user"),
+        (&["--user", "a b", "ann.cron"], "that can't be a user"),
+    ] {
+        let said = folder.import(arguments);
+        assert_eq!((said.code, said.stdout.as_str()), (64, ""), "{arguments:?}: {said:?}");
+        assert!(said.stderr.contains(part), "{arguments:?}: {said:?}");
+    }
+}
+
+#[test]
 fn programs_get_one_array_with_an_object_an_entry() {
     let folder = Folder::with("joe", "MAILTO=x\n0,30 2 28 3 * twice\n61 * * * * bad\n");
     let said = folder.import(&["joe", "--json"]);
     assert_eq!((said.code, said.stderr.as_str()), (78, "cronlatch: 1 line can't be read\n"));
     let objects = said.objects();
     let lines: Vec<_> = objects.iter().map(|object| (object["line"].as_u64(), object["job"].as_str())).collect();
-    assert_eq!(lines, [(Some(1), None), (Some(2), Some("twice")), (Some(3), None)]);
-    let entry = &objects[1];
+    assert_eq!(lines, [(None, None), (Some(1), None), (Some(2), Some("twice")), (Some(3), None)]);
+    let entry = &objects[2];
     assert_eq!(entry["file"], "joe");
     assert_eq!(entry["old"]["first"][1], "2027-03-28T01:00:00Z");
     assert_eq!((&entry["old"]["count"], &entry["new"]["count"]), (&2.into(), &1.into()));
@@ -234,7 +272,7 @@ fn programs_get_one_array_with_an_object_an_entry() {
     assert_eq!((&differs["more_in"], &differs["count"]), (&"cron".into(), &1.into()));
     assert_eq!(differs["first"][0], serde_json::json!({ "at": "2027-03-28T01:00:00Z", "times": 1 }));
     assert_eq!(jobs(entry["toml"].as_str().unwrap())["twice"]["shell"].as_str(), Some("twice"));
-    assert_eq!((&objects[2]["notes"][0]["kind"], &objects[2]["toml"]), (&"unreadable".into(), &Value::Null));
+    assert_eq!((&objects[3]["notes"][0]["kind"], &objects[3]["toml"]), (&"unreadable".into(), &Value::Null));
 }
 
 #[test]
@@ -323,6 +361,9 @@ fn wrong_arguments_and_files_have_their_exit_codes() {
         assert_eq!((said.code, said.stdout.as_str()), (64, ""), "{said:?}");
         assert!(said.stderr.contains(part), "{said:?}");
     }
+    let nothing = Folder::with("joe", "* * * * * %\n* * * * *  %date\n").import(&["joe"]);
+    assert_eq!((nothing.code, jobs(&nothing.stdout).len()), (0, 0), "{nothing:?}");
+    assert!(nothing.stderr.contains("joe:1: the first % ends the command before it begins"), "{nothing:?}");
     let mut full = folder.command(&["import", "joe", "--timezone", "UTC"]);
     let said: Answer = full.stdout(File::create("/dev/full").unwrap()).output().unwrap().into();
     assert_eq!(said.code, 74, "{said:?}");
@@ -337,14 +378,20 @@ fn a_crontab_without_entries_is_an_empty_text_and_no_failure() {
     }
 }
 
-/// Runs a job's command as the daemon does: with its variables alone, its standard input empty.
+/// Runs a job's command as the daemon does: with its variables and its standard input alone.
 fn run(job: &toml::Table) -> (String, i32) {
     let argv: Vec<&str> = match job.get("shell") {
         Some(line) => vec!["/bin/sh", "-c", line.as_str().unwrap()],
         None => job["command"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect(),
     };
     let env = job["env"].as_table().unwrap().iter().map(|(name, value)| (name.as_str(), value.as_str().unwrap()));
-    let output = Command::new(argv[0]).args(&argv[1..]).env_clear().envs(env).stdin(Stdio::null()).output().unwrap();
+    let mut command = Command::new(argv[0]);
+    command.args(&argv[1..]).env_clear().envs(env).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let input = job.get("stdin").map_or("", |text| text.as_str().unwrap());
+    // A command may not read it.
+    child.stdin.take().unwrap().write_all(input.as_bytes()).ok();
+    let output = child.wait_with_output().unwrap();
     (String::from_utf8(output.stdout).unwrap(), output.status.code().unwrap())
 }
 

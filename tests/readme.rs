@@ -66,11 +66,12 @@ fn the_crontab_of_the_readme_is_imported_as_it_says() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("joe.crontab"), block(readme, heading, "crontab")).expect("written");
     let imported = Command::new(env!("CARGO_BIN_EXE_cronlatch"))
-        .args(["import", "joe.crontab", "--timezone", "Europe/Berlin", "--from", "2027-03-10"])
+        .args(["import", "joe.crontab", "--user", "joe", "--timezone", "Europe/Berlin", "--from", "2027-03-10"])
         .current_dir(folder.path())
         .output()
         .expect("the binary runs");
-    let command = "$ cronlatch import joe.crontab --timezone Europe/Berlin --from 2027-03-10 > crontab.toml\n";
+    let command =
+        "$ cronlatch import joe.crontab --user joe --timezone Europe/Berlin --from 2027-03-10 > crontab.toml\n";
     let said = format!("{command}{}", String::from_utf8_lossy(&imported.stderr));
     assert_eq!(said, block(readme, heading, "console"));
     let toml = String::from_utf8_lossy(&imported.stdout);

@@ -25,7 +25,7 @@ pub(super) fn run(path: &Path) -> Result<(), Failure> {
     // Before anything else: a package may be upgraded at any time.
     let executable =
         Executable::own().map_err(|error| Failure::bug(format!("can't open the own executable: {error}")))?;
-    let loaded = config::load(path);
+    let loaded = config::load_to_run(path);
     let (true, Some(settings)) = (loaded.is_usable(), loaded.settings.clone()) else {
         return Err(refusal(&loaded));
     };
@@ -117,7 +117,7 @@ async fn reread(path: &Path, in_use: &Settings, asked: &Notify, plans: mpsc::Sen
         asked.notified().await;
         let path = path.to_owned();
         // A panic in there was told by the hook.
-        let Ok(loaded) = tokio::task::spawn_blocking(move || config::load(&path)).await else { continue };
+        let Ok(loaded) = tokio::task::spawn_blocking(move || config::load_to_run(&path)).await else { continue };
         if let Some(plan) = judge_reload(&loaded, in_use) {
             // A closed queue means that the daemon is ending.
             plans.send(Arc::new(plan)).await.ok();

@@ -5,14 +5,8 @@ use crate::job::Command;
 
 /// `command` or `shell`, not both.
 pub fn read_command(section: &mut Section<'_>) -> Field<Command> {
-    let command = section.field("command", read_argv);
-    let shell = section.field("shell", |value| {
-        let line = value.c_string()?;
-        if line.trim().is_empty() {
-            return Err(value.refuse("an empty line", "write shell = \"PROGRAM | PROGRAM\""));
-        }
-        Ok(Command::Shell(line))
-    });
+    let command = section.field("command", read_own_argv);
+    let shell = section.field("shell", read_shell);
     match (command, shell) {
         (command, Field::Absent) => command,
         (Field::Absent, shell) => shell,
@@ -24,14 +18,29 @@ pub fn read_command(section: &mut Section<'_>) -> Field<Command> {
     }
 }
 
-fn read_argv(value: &Value<'_>) -> Result<Command, Refused> {
+/// A line for `/bin/sh -c`.
+pub fn read_shell(value: &Value<'_>) -> Result<Command, Refused> {
+    let line = value.c_string()?;
+    if line.trim().is_empty() {
+        return Err(value.refuse("an empty line", format!("write {} = \"PROGRAM | PROGRAM\"", value.key)));
+    }
+    Ok(Command::Shell(line))
+}
+
+fn read_own_argv(value: &Value<'_>) -> Result<Command, Refused> {
     if value.is_string() {
         let remedy = "write command = [\"PROGRAM\", \"ARGUMENT\"], or shell = \"...\" for a line of /bin/sh";
         return Err(value.refuse("expected a list of strings, not a string", remedy));
     }
+    read_argv(value)
+}
+
+/// A program and its arguments.
+pub fn read_argv(value: &Value<'_>) -> Result<Command, Refused> {
     let argv: Vec<String> = value.list_of(Value::c_string)?.into_iter().map(|argument| argument.value).collect();
     if argv.first().is_none_or(String::is_empty) {
-        return Err(value.refuse("names no program", "write command = [\"/PATH/TO/PROGRAM\", \"ARGUMENT\"]"));
+        let remedy = format!("write {} = [\"/PATH/TO/PROGRAM\", \"ARGUMENT\"]", value.key);
+        return Err(value.refuse("names no program", remedy));
     }
     Ok(Command::Argv(argv))
 }

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use siphasher::sip::SipHasher13;
 
-use crate::job::{CatchUp, Job, OnCrash, Overlap, RunOn};
+use crate::job::{
+    CatchUp, Command, Job, Limits, Notices, OnCrash, OnLeaseLost, OutputKeep, OutputTo, Overlap, PingUrl, ProcessSetup,
+    Retries, RunOn, Stdin, SuccessCodes, Umask,
+};
 
 /// A short name for what something says: equal on all hosts that say the same.
 ///
@@ -49,6 +52,10 @@ impl Digest {
         canon.add_catch_up(job.catch_up);
         max_age.iter().for_each(|age| canon.add("catch_up_max_age_ms", age.as_millis()));
         canon.add_placement(job);
+        canon.add_process(&job.process);
+        canon.add_outcome(job);
+        canon.add_output(&job.output);
+        job.notices.iter().for_each(|notices| canon.add_notices(notices));
         canon.digest()
     }
 }
@@ -94,6 +101,74 @@ impl Canon {
         let hosts: BTreeSet<_> = job.placement.hosts.iter().collect();
         hosts.iter().for_each(|host| self.add("host", host));
         job.placement.labels.iter().for_each(|label| self.add("label", label));
+    }
+
+    /// As [`add_placement`](Self::add_placement), what differs from the defaults alone.
+    fn add_process(&mut self, process: &ProcessSetup) {
+        self.add_some("user", process.user.as_ref());
+        self.add_some("group", process.group.as_ref());
+        self.add_other("umask", process.umask.0, Umask::default().0);
+        self.add_some("env_file", process.env_file.as_ref().map(|file| file.display()));
+        match &process.stdin {
+            Stdin::Empty => {}
+            Stdin::Text(text) => self.add("stdin", text),
+            Stdin::File(file) => self.add("stdin_file", file.display()),
+        }
+        self.add_other("nice", process.nice, 0);
+        let Limits { memory, cpu_time, open_files, processes } = process.limits;
+        self.add_some("limit_memory", memory);
+        self.add_some("limit_cpu_time_ms", cpu_time.map(|time| time.as_millis()));
+        self.add_some("limit_open_files", open_files);
+        self.add_some("limit_processes", processes);
+    }
+
+    fn add_outcome(&mut self, job: &Job) {
+        if job.success_codes != SuccessCodes::default() {
+            job.success_codes.iter().for_each(|code| self.add("success_code", code));
+        }
+        // The pauses mean nothing to a job that has no retries.
+        if job.retries.most > 0 {
+            let Retries { most, delay, longest_delay } = job.retries;
+            self.add("retries", most);
+            self.add("retry_delay_ms", delay.as_millis());
+            self.add("retry_max_delay_ms", longest_delay.as_millis());
+        }
+        if job.on_lease_lost == OnLeaseLost::Continue {
+            self.add("on_lease_lost", "continue");
+        }
+    }
+
+    fn add_output(&mut self, output: &OutputTo) {
+        match output {
+            OutputTo::Log => {}
+            OutputTo::Discard => self.add("output", "discard"),
+            OutputTo::File(file) => {
+                let OutputKeep { size, files, age } = file.keep;
+                self.add("output_file", &file.pattern);
+                self.add("output_keep_size", size);
+                self.add("output_keep_files", files);
+                self.add_some("output_keep_age_ms", age.map(|age| age.as_millis()));
+            }
+        }
+    }
+
+    fn add_notices(&mut self, notices: &Notices) {
+        for (name, command) in [("on_failure", &notices.on_failure), ("on_recovery", &notices.on_recovery)] {
+            let argv = command.as_ref().map(Command::argv).unwrap_or_default();
+            argv.iter().for_each(|argument| self.add(name, argument));
+        }
+        self.add_other("failures_before_notice", notices.failures_before_notice, 1);
+        self.add_some("ping_url", notices.ping_url.as_ref().map(PingUrl::as_secret));
+    }
+
+    fn add_some(&mut self, name: &str, value: Option<impl fmt::Display>) {
+        value.iter().for_each(|value| self.add(name, value));
+    }
+
+    fn add_other<T: fmt::Display + PartialEq>(&mut self, name: &str, value: T, default: T) {
+        if value != default {
+            self.add(name, value);
+        }
     }
 
     /// The digest of all that was added, in its order.

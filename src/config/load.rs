@@ -4,17 +4,19 @@ use std::rc::Rc;
 
 use chrono::{DateTime, Utc};
 
+use super::account::Accounts;
 use super::digest::Digest;
 use super::document::{JOB_FILE, Keys, MAIN_FILE, Section, Source, Taken, Trust, parse, take};
+use super::doubts::{Outputs, doubts};
 use super::jobs_folder::{self, FOLDER};
 use super::loaded::Loaded;
 use super::main_file::{MainFile, read_jobs};
 use super::meaning::{self, Base};
 use super::problem::{Problem, Scope};
 use super::settings::Settings;
-use super::ticking::{InWords, Roster, doubts};
+use super::ticking::{InWords, Roster};
 use super::typed_job::{NamedJob, TypedJob};
-use super::warning;
+use super::{ticking, warning};
 use crate::job::Job;
 
 /// Reads the main file and the files of `jobs.d` beside it, and tells all that is wrong with them.
@@ -25,12 +27,20 @@ pub fn load(path: &Path) -> Loaded {
     Loading::new().load(path)
 }
 
+/// As [`load`], and refuses jobs that a daemon which runs as this process does must not, or can't, start as
+/// their keys say: as root those without `user`, as anybody else those of other users and groups.
+///
+/// For the latter it asks the name service, two seconds at most if that hangs.
+pub fn load_to_run(path: &Path) -> Loaded {
+    Loading { purpose: Purpose::Run, ..Loading::new() }.load(path)
+}
+
 /// As [`load`], and looks around on this host: whether the password file is fit, and, as warnings,
-/// whether programs and folders are there.
+/// whether programs, folders and users are there.
 ///
 /// A daemon doesn't do that: what its jobs need may lie on a disk that hangs, or come later.
 pub fn check(path: &Path) -> Loaded {
-    Loading { looks_around: true, ..Loading::new() }.load(path)
+    Loading { purpose: Purpose::LookAround, ..Loading::new() }.load(path)
 }
 
 /// Reads a text as if it were a file of `jobs.d`, under the built-in settings and without `[defaults]`.
@@ -42,8 +52,7 @@ pub fn load_jobs(name: &Path, text: String) -> Loaded {
 #[derive(Default)]
 struct Loading {
     root: bool,
-    /// Whether this host's files are looked at, and warnings are wanted.
-    looks_around: bool,
+    purpose: Purpose,
     now: DateTime<Utc>,
     /// In the order of reading, the main file first.
     files: Vec<FileRead>,
@@ -59,6 +68,20 @@ struct Loading {
     /// With the number of their file.
     words: Vec<(usize, InWords)>,
     locks: warning::Locks,
+    outputs: Outputs,
+    accounts: Accounts,
+}
+
+/// What the files are read for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Purpose {
+    /// What they say.
+    #[default]
+    Read,
+    /// To start their jobs as this process.
+    Run,
+    /// A check-up: this host is looked at, and warnings are wanted.
+    LookAround,
 }
 
 /// A file that was read, or could not be.
@@ -90,7 +113,7 @@ impl Loading {
             // A wrong path, as a rule: without its defaults the job files would only give noise.
             return self.finish(None);
         };
-        if self.looks_around {
+        if self.purpose == Purpose::LookAround {
             self.problems.extend(warning::unfit_password_file(&main.password_file));
         }
         let folder = path.with_file_name(FOLDER);
@@ -155,10 +178,13 @@ impl Loading {
     fn take_in(&mut self, job: &NamedJob, base: &Base) {
         let keys = job.keys.over(&base.defaults);
         self.problems.extend(self.roster.add(job, &keys));
+        if self.purpose == Purpose::Run {
+            self.problems.extend(self.accounts.refusals(job, &keys));
+        }
         match meaning::of(job, &keys, base, self.now) {
             Ok((made, digest)) => {
                 let file = self.files.len() - 1;
-                if self.looks_around {
+                if self.purpose == Purpose::LookAround {
                     self.look_around(file, job, &keys, &made);
                 }
                 self.jobs.push((file, made, digest));
@@ -169,7 +195,11 @@ impl Loading {
 
     fn look_around(&mut self, file: usize, job: &NamedJob, keys: &TypedJob, made: &Job) {
         self.warnings.extend(warning::of_job(keys));
-        self.warnings.extend(doubts(made, &job.place, keys, self.now));
+        self.warnings.extend(self.accounts.doubts(job, keys));
+        self.warnings.extend(ticking::doubts(made, &job.place, keys, self.now));
+        self.warnings.extend(doubts(made, keys));
+        let output = keys.output.to.typed();
+        self.warnings.extend(output.and_then(|output| self.outputs.add(made, &output.place)));
         let lock = keys.lock.typed().map_or(&job.place, |lock| &lock.place);
         self.warnings.extend(self.locks.add(made, lock));
         self.words.push((file, InWords::of(made, &job.place, &keys.ticking)));
@@ -179,7 +209,7 @@ impl Loading {
     fn judge_together(&mut self, main: &Path, folder: &Path) {
         let all_are_known = self.files.iter().all(FileRead::is_whole);
         self.problems.extend(self.roster.problems(all_are_known));
-        if self.looks_around {
+        if self.purpose == Purpose::LookAround {
             self.warnings.extend(self.roster.doubts());
         }
         self.require_a_job(main, folder);

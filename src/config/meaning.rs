@@ -12,10 +12,7 @@ use super::ticking::Ticking;
 use super::timing::TypedTiming;
 use super::typed_job::{NamedJob, OnCrashWord, OverlapWord, TypedJob};
 use crate::job::schedule::Schedule;
-use crate::job::{
-    CatchUp, Command, Job, JobName, OnCrash, OnLeaseLost, OutputTo, Overlap, ProcessSetup, Retries, SuccessCodes,
-    start_delay,
-};
+use crate::job::{CatchUp, Command, Job, JobName, OnCrash, OnLeaseLost, Overlap, SuccessCodes, start_delay};
 use crate::lock::{LeaseTiming, Resource};
 
 const START_DEADLINE: Duration = Duration::from_secs(5 * 60);
@@ -53,12 +50,12 @@ impl Making<'_> {
         let parts = (self.schedule(), self.command(), self.timing());
         let (overlap, on_crash) = (self.overlap(), self.on_crash());
         let (catch_up, resource) = (self.catch_up(), self.resource());
+        self.judge_the_rest();
         let ((Some(schedule), Some(command), Some(timing)), true) = (parts, self.problems.is_empty()) else {
             return Err(self.problems);
         };
         let Self { job, keys, now, .. } = self;
         let default_max_age = || catch_up::default_max_age(catch_up, &schedule, now);
-        let splay = keys.ticking.splay.value().filter(|_| !schedule.is_by_hand());
         let upstream = keys.ticking.ticks.typed().map(|ticks| ticks.value.upstream()).unwrap_or_default();
         let made = Job {
             name: job.name.clone(),
@@ -71,18 +68,18 @@ impl Making<'_> {
             timeout: keys.timeout.value(),
             env: keys.env.value_or(BTreeMap::new()),
             directory: keys.directory.value(),
-            process: ProcessSetup::default(),
-            success_codes: SuccessCodes::default(),
-            retries: Retries::default(),
-            on_lease_lost: OnLeaseLost::default(),
-            output: OutputTo::default(),
-            notices: None,
+            process: keys.process.meaning(),
+            success_codes: keys.outcome.success_codes.value_or(SuccessCodes::default()),
+            retries: keys.outcome.retries(),
+            on_lease_lost: keys.outcome.on_lease_lost.value_or(OnLeaseLost::default()),
+            output: keys.output.meaning(),
+            notices: keys.notices.meaning(),
             on_crash,
             start_deadline: keys.start_deadline.value_or(START_DEADLINE),
             catch_up,
             catch_up_max_age: keys.catch_up.max_age.value().unwrap_or_else(default_max_age),
+            start_delay: delay_of(job, keys, &schedule),
             schedule,
-            start_delay: splay.map_or(Duration::ZERO, |splay| start_delay(&job.name, splay)),
             after: upstream.iter().map(|name| name.value.clone()).collect(),
             placement: keys.placement.meaning(),
         };
@@ -123,12 +120,15 @@ impl Making<'_> {
 
     /// `wait_for` in `[defaults]` is for those jobs that wait; in a job that doesn't it is a mistake.
     fn overlap(&mut self) -> Overlap {
-        if self.keys.overlap.value() == Some(OverlapWord::Wait) {
-            let start_deadline = self.keys.start_deadline.value_or(START_DEADLINE);
-            return Overlap::Wait(self.keys.wait_for.value_or(start_deadline));
+        let start_deadline = self.keys.start_deadline.value_or(START_DEADLINE);
+        let wait_for = self.keys.wait_for.value_or(start_deadline);
+        match self.keys.overlap.value_or(OverlapWord::Skip) {
+            OverlapWord::Wait => return Overlap::Wait(wait_for),
+            OverlapWord::Replace => return Overlap::Replace(wait_for),
+            OverlapWord::Skip => {}
         }
         if !self.keys.overlap.is_refused() {
-            self.problems.extend(self.job.keys.wait_for.needs("wait_for", "overlap = \"wait\""));
+            self.problems.extend(self.job.keys.wait_for.needs("wait_for", "overlap = \"wait\" or \"replace\""));
         }
         Overlap::Skip
     }
@@ -150,6 +150,14 @@ impl Making<'_> {
         keys.meaning()
     }
 
+    /// Keys that hang on others of their own kind.
+    fn judge_the_rest(&mut self) {
+        let (own, keys) = (&self.job.keys, self.keys);
+        self.problems.extend(own.outcome.problems(&keys.outcome));
+        self.problems.extend(own.output.meaningless(&keys.output));
+        self.problems.extend(own.notices.meaningless(&keys.notices));
+    }
+
     fn resource(&mut self) -> Resource {
         let typed = self.keys.lock.typed();
         let resource = typed.map_or_else(|| own_lock(&self.job.name), |typed| typed.value.clone());
@@ -163,6 +171,12 @@ impl Making<'_> {
     fn miss(&mut self, key: &str, remedy: &str) {
         self.problems.push(self.job.place.absent(key).problem("missing", remedy).resting_on_others());
     }
+}
+
+/// A job that doesn't tick by itself has none, whatever `[defaults]` say.
+fn delay_of(job: &NamedJob, keys: &TypedJob, schedule: &Schedule) -> Duration {
+    let splay = keys.ticking.splay.value().filter(|_| !schedule.is_by_hand());
+    splay.map_or(Duration::ZERO, |splay| start_delay(&job.name, splay))
 }
 
 /// The lock of a job that names none.

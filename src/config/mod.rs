@@ -12,7 +12,13 @@
 //! timing     ttl, heartbeat, kill_grace        |
 //! ticking/   schedule, every, at, after, ..    |
 //! catch_up   catch_up, catch_up_max_age, ..    |
-//! placement  run_on, hosts, labels          ---+
+//! placement  run_on, hosts, labels             |
+//! process    user, umask, stdin, limits, ..    |
+//! outcome    retries, success_codes, ..        |
+//! output     output, output_keep               |
+//! notices    on_failure, ping_url, ..       ---+
+//!
+//! what is judged besides: account (as whom jobs run), doubts and warning (for `check` alone)
 //! ```
 //! serde's `deny_unknown_fields` would stop at the first fault, so the parsed document is walked with
 //! its spans, and **all problems of all files are told at once**: file, line, column, key, value, what
@@ -25,14 +31,17 @@
 //! - a [`Digest`] is what a job says, made short, so that hosts with different files are noticed.
 //!
 //! # What it does not do
-//! It keeps no last good copy, opens no database and looks up no user; programs, folders and the
-//! password file are looked at by [`check`] alone. A file that passes here can still fail on a host.
+//! It keeps no last good copy and opens no database. Programs, folders, users and the password file are
+//! looked at by [`check`] alone, so that a file can be read where there are none of them; as whom a daemon
+//! may start jobs is judged by [`load_to_run`] alone. A file that passes here can still fail on a host.
 
+mod account;
 mod catch_up;
 mod command;
 mod database_url;
 mod digest;
 mod document;
+mod doubts;
 mod duration;
 mod jobs_folder;
 mod load;
@@ -40,10 +49,15 @@ mod loaded;
 mod locate;
 mod main_file;
 mod meaning;
+mod notices;
+mod outcome;
+mod output;
 mod password_file;
 mod placement;
 mod problem;
+mod process;
 mod settings;
+mod size;
 mod ticking;
 mod timing;
 mod typed_job;
@@ -51,7 +65,7 @@ mod warning;
 
 pub use database_url::{DatabaseUrl, InvalidDatabaseUrl, PostgresUrl};
 pub use digest::Digest;
-pub use load::{check, load, load_jobs};
+pub use load::{check, load, load_jobs, load_to_run};
 pub use loaded::Loaded;
 pub use locate::{DEFAULT_PATH, VARIABLE, locate};
 pub use password_file::{UnfitPasswordFile, read_password};

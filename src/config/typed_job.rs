@@ -4,8 +4,12 @@ use std::time::Duration;
 
 use super::catch_up::TypedCatchUp;
 use super::command::{read_command, read_env};
-use super::document::{Field, Place, Section, Typed, Value};
+use super::document::{Field, Place, Section, Value};
+use super::notices::TypedNotices;
+use super::outcome::TypedOutcome;
+use super::output::TypedOutput;
 use super::placement::TypedPlacement;
+use super::process::TypedProcess;
 use super::ticking::TypedTicking;
 use super::timing::TypedTiming;
 use crate::job::{Command, JobName};
@@ -25,6 +29,10 @@ pub struct TypedJob {
     pub timeout: Field<Duration>,
     pub env: Field<BTreeMap<String, String>>,
     pub directory: Field<PathBuf>,
+    pub process: TypedProcess,
+    pub outcome: TypedOutcome,
+    pub output: TypedOutput,
+    pub notices: TypedNotices,
     pub placement: TypedPlacement,
     pub on_crash: Field<OnCrashWord>,
     pub max_reruns: Field<u32>,
@@ -48,6 +56,7 @@ pub struct NamedJob {
 pub enum OverlapWord {
     Skip,
     Wait,
+    Replace,
 }
 
 /// `on_crash`.
@@ -80,6 +89,8 @@ impl NamedJob {
 impl TypedJob {
     /// Reads the keys of a job.
     pub fn read(section: &mut Section<'_>) -> Self {
+        const OVERLAPS: [(&str, OverlapWord); 3] =
+            [("skip", OverlapWord::Skip), ("wait", OverlapWord::Wait), ("replace", OverlapWord::Replace)];
         Self {
             description: section.field("description", Value::string),
             enabled: section.field("enabled", Value::boolean),
@@ -87,13 +98,15 @@ impl TypedJob {
             command: read_command(section),
             lock: section.field("lock", |value| value.checked(Resource::new)),
             timing: TypedTiming::read(section),
-            overlap: section.field("overlap", |value| {
-                value.word(&[("skip", OverlapWord::Skip), ("wait", OverlapWord::Wait)], &["replace"])
-            }),
+            overlap: section.field("overlap", |value| value.word(&OVERLAPS, &[])),
             wait_for: section.field("wait_for", |value| value.duration(MOMENT)),
             timeout: section.field("timeout", |value| value.duration(MOMENT)),
             env: section.field("env", read_env),
             directory: section.field("directory", Value::absolute_path),
+            process: TypedProcess::read(section),
+            outcome: TypedOutcome::read(section),
+            output: TypedOutput::read(section),
+            notices: TypedNotices::read(section),
             placement: TypedPlacement::read(section),
             on_crash: section.field("on_crash", |value| {
                 value.word(&[("record", OnCrashWord::Record), ("rerun", OnCrashWord::Rerun)], &[])
@@ -106,12 +119,11 @@ impl TypedJob {
 
     /// These keys, and the defaults' where these are absent. Variables are merged one by one.
     pub fn over(&self, defaults: &Self) -> Self {
-        let mut env = defaults.env.value_or(BTreeMap::new());
-        env.extend(self.env.value_or(BTreeMap::new()));
-        let merged_env = match self.env.or(&defaults.env) {
-            Field::Typed(typed) => Field::Typed(Typed { value: env, ..typed }),
-            other => other,
-        };
+        let env = self.env.merged(&defaults.env, |own, others| {
+            let mut env = others.clone();
+            env.extend(own.clone());
+            env
+        });
         Self {
             description: self.description.or(&defaults.description),
             enabled: self.enabled.or(&defaults.enabled),
@@ -122,8 +134,12 @@ impl TypedJob {
             overlap: self.overlap.or(&defaults.overlap),
             wait_for: self.wait_for.or(&defaults.wait_for),
             timeout: self.timeout.or(&defaults.timeout),
-            env: merged_env,
+            env,
             directory: self.directory.or(&defaults.directory),
+            process: self.process.over(&defaults.process),
+            outcome: self.outcome.over(&defaults.outcome),
+            output: self.output.over(&defaults.output),
+            notices: self.notices.over(&defaults.notices),
             placement: self.placement.over(&defaults.placement),
             on_crash: self.on_crash.or(&defaults.on_crash),
             max_reruns: self.max_reruns.or(&defaults.max_reruns),

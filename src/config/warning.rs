@@ -11,7 +11,7 @@ use super::password_file::read_password;
 use super::problem::Problem;
 use super::typed_job::TypedJob;
 use crate::clock::human;
-use crate::job::{Command, Job, JobName};
+use crate::job::{Command, Job, JobName, Stdin};
 use crate::lock::{Resource, Ttl};
 
 /// Where systemd puts a unit's credentials, from its start to its end.
@@ -27,20 +27,35 @@ pub fn unfit_password_file(file: &Field<PathBuf>) -> Option<Problem> {
     Some(file.place.problem(unfit.to_string(), unfit.remedy(&file.value)))
 }
 
-/// A program or a folder that is not there.
+/// A program, a file or a folder that is not there.
 pub fn of_job(keys: &TypedJob) -> Vec<Problem> {
-    let command = keys.command.typed().and_then(|command| {
-        let wrong = match &command.value {
-            Command::Argv(argv) => no_program(Path::new(argv.first()?))?,
-            Command::Shell(_) => return None,
-        };
-        Some(command.place.problem(wrong, "install it before the job is due, or mend the path"))
-    });
+    const REMEDY: &str = "make it before the job is due, or mend the path";
+    let notices = [&keys.notices.on_failure, &keys.notices.on_recovery];
+    let notices = notices.into_iter().filter_map(|notice| notice.typed());
+    let notices = notices.filter_map(|notice| absent_program(notice.value.as_ref()?, &notice.place));
+    let command = keys.command.typed().and_then(|command| absent_program(&command.value, &command.place));
     let directory = keys.directory.typed().and_then(|directory| {
         let wrong = no_directory(&directory.value)?;
-        Some(directory.place.problem(wrong, "make it before the job is due, or mend the path"))
+        Some(directory.place.problem(wrong, REMEDY))
     });
-    command.into_iter().chain(directory).collect()
+    let env_file = keys.process.env_file.typed().map(|file| (&file.value, &file.place));
+    let stdin = keys.process.stdin.typed().and_then(|stdin| match &stdin.value {
+        Stdin::File(file) => Some((file, &stdin.place)),
+        Stdin::Empty | Stdin::Text(_) => None,
+    });
+    let files = env_file.into_iter().chain(stdin).filter_map(|(file, place)| {
+        let wrong = no_file(file)?;
+        Some(place.problem(wrong, REMEDY))
+    });
+    command.into_iter().chain(directory).chain(files).chain(notices).collect()
+}
+
+fn absent_program(command: &Command, place: &Place) -> Option<Problem> {
+    let wrong = match command {
+        Command::Argv(argv) => no_program(Path::new(argv.first()?))?,
+        Command::Shell(_) => return None,
+    };
+    Some(place.problem(wrong, "install it before the job is due, or mend the path"))
 }
 
 /// What can't be looked at may be there.
@@ -59,6 +74,14 @@ fn no_directory(path: &Path) -> Option<String> {
     match fs::metadata(path) {
         Ok(found) => (!found.is_dir()).then(|| "not a directory on this host".to_owned()),
         Err(error) => is_absent(&error).then(|| "doesn't exist on this host".to_owned()),
+    }
+}
+
+/// It may well be a pipe or a device.
+fn no_file(path: &Path) -> Option<String> {
+    match fs::metadata(path) {
+        Ok(found) => found.is_dir().then(|| format!("{} is a directory on this host", path.display())),
+        Err(error) => is_absent(&error).then(|| format!("{} doesn't exist on this host", path.display())),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::support::fleet::Fleet;
 fn check_tells_programs_where_each_problem_and_each_warning_is() {
     let fleet = Fleet::new();
     let head = "[database]\nurl = \"sqlite:///tmp/never-made.db\"\n[jobs.a]\nschedule = \"@daily\"\n";
-    fleet.configure("a", &format!("{head}command = [\"/no/such/program\"]\n"));
+    fleet.configure("a", &format!("{head}command = [\"/no/such/program\"]\nuser = \"root\"\n"));
     let config = fleet.config_path("a");
     let said = ask(&config, &["check"]);
     assert_eq!(said.code, 0, "{said:?}");
@@ -29,14 +29,14 @@ fn check_tells_programs_where_each_problem_and_each_warning_is() {
         ("column", 1.into()),
         ("key", "jobs.a.overlap".into()),
         ("value", "\"always\"".into()),
-        ("wrong", "not one of \"skip\", \"wait\"".into()),
-        ("remedy", "write overlap = \"skip\" or \"wait\"".into()),
+        ("wrong", "not one of \"skip\", \"wait\", \"replace\"".into()),
+        ("remedy", "write overlap = \"skip\" or \"wait\" or \"replace\"".into()),
     ];
     for (name, value) in expected {
         let value: Value = value;
         assert_eq!(problem[name], value, "{name}");
     }
-    assert!(problem["problem"].as_str().unwrap().ends_with("write overlap = \"skip\" or \"wait\""));
+    assert!(problem["problem"].as_str().unwrap().ends_with("write overlap = \"skip\" or \"wait\" or \"replace\""));
 }
 
 const JOBS: &str = "[database]\nurl = \"sqlite:///tmp/never-made.db\"\n\
@@ -46,7 +46,7 @@ const JOBS: &str = "[database]\nurl = \"sqlite:///tmp/never-made.db\"\n\
 #[test]
 fn check_says_in_words_what_each_job_does_between_the_warnings_and_the_summary() {
     let fleet = Fleet::new();
-    fleet.configure("a", &format!("{JOBS}[jobs.x]\nshell = \"true\"\n"));
+    fleet.configure("a", &format!("{JOBS}[jobs.x]\nshell = \"true\"\n[defaults]\nuser = \"root\"\n"));
     let config = fleet.config_path("a");
     let said = ask(&config, &["check"]);
     let lines: Vec<&str> = said.stdout.lines().collect();
@@ -68,7 +68,7 @@ fn check_says_in_words_what_each_job_does_between_the_warnings_and_the_summary()
 #[test]
 fn beside_problems_check_says_no_words_to_people_but_to_programs() {
     let fleet = Fleet::new();
-    fleet.configure("a", JOBS);
+    fleet.configure("a", &format!("{JOBS}[defaults]\nuser = \"root\"\n"));
     let config = fleet.config_path("a");
     let bad = config.with_file_name("jobs.d").join("bad.toml");
     std::fs::create_dir_all(bad.parent().unwrap()).unwrap();

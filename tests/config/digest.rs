@@ -85,3 +85,53 @@ fn each_key_about_when_and_where_a_job_runs_changes_its_digest() {
     assert_eq!(with(defaults), with(""));
     assert_eq!(digest(""), digest("schedule = []"));
 }
+
+#[test]
+fn each_key_about_what_a_run_does_changes_the_digest_and_defaults_that_are_written_out_do_not() {
+    let digest = |keys: &str| good(&job(keys)).schedule_digest().to_string();
+    let files = "output = \"/a/{job}\"\n";
+    let told = "on_failure = \"true\"\n";
+    let jobs: Vec<String> = [
+        "",
+        "overlap = \"replace\"",
+        "overlap = \"wait\"",
+        "retries = 1",
+        "retries = 2",
+        "retries = 2\nretry_delay = \"1s\"",
+        "retries = 2\nretry_max_delay = \"1m\"",
+        "success_codes = [0, 1]",
+        "success_codes = [1]",
+        "on_lease_lost = \"continue\"",
+        "user = \"a\"",
+        "group = \"a\"",
+        "umask = \"077\"",
+        "env_file = \"/a\"",
+        "stdin = \"/a\"",
+        "stdin = { file = \"/a\" }",
+        "nice = 1",
+        "limits = { memory = \"1M\" }",
+        "limits = { cpu_time = \"1048576s\" }",
+        "limits = { open_files = 1048576 }",
+        "limits = { processes = 1048576 }",
+        "output = \"discard\"",
+        "on_recovery = \"true\"",
+        "ping_url = \"https://h/a\"",
+        "ping_url = \"https://h/b\"",
+    ]
+    .map(str::to_owned)
+    .into_iter()
+    .chain(
+        ["", "output_keep = { size = \"1M\" }", "output_keep = { files = 1 }", "output_keep = { age = \"1h\" }"]
+            .map(|keys| format!("{files}{keys}")),
+    )
+    .chain(["", "failures_before_notice = 2"].map(|keys| format!("{told}{keys}")))
+    .collect();
+    let digests: BTreeSet<String> = jobs.iter().map(|keys| digest(keys)).collect();
+    assert_eq!(digests.len(), jobs.len(), "no two are alike");
+
+    let defaults = "overlap = \"skip\"\nretries = 0\nsuccess_codes = [0]\non_lease_lost = \"kill\"\nuser = \"@daemon\"\n\
+                    umask = \"0022\"\nstdin = \"\"\nnice = 0\nlimits = {}\noutput = \"log\"\non_failure = []\n";
+    assert_eq!(digest(defaults), digest(""));
+    assert_eq!(digest("[defaults]\nretry_delay = \"3s\"\nfailures_before_notice = 3\n"), digest(""));
+    assert_eq!(digest(&format!("{files}output_keep = {{ size = \"10M\", files = 5 }}")), digest(files));
+}

@@ -62,9 +62,13 @@ fn the_sample_shows_every_key_and_no_other() {
             Line::Set(key) | Line::Default(key, _) | Line::Example(key, _) if table == "defaults" => {
                 shown.insert(("jobs.NAME", key));
             }
-            Line::Example("blackouts", list) => {
-                let keys = list.split(['{', ',']).filter_map(|part| key_of(part.trim_start()));
-                shown.extend(keys.filter(|key| *key != "blackouts").map(|key| ("jobs.NAME.blackouts", key)));
+            Line::Example(key @ ("blackouts" | "limits" | "output_keep" | "stdin"), inner)
+            | Line::Default(key @ "output_keep", inner) => {
+                shown.insert((table, key));
+                let mut inside = config::known_keys().map(|(path, _)| path);
+                let inside = inside.find(|path| path.strip_prefix("jobs.NAME.") == Some(key)).expect("it is a table");
+                let keys = inner.split(['{', ',']).skip(1).filter_map(|part| key_of(part.trim_start()));
+                shown.extend(keys.map(|key| (inside, key)));
             }
             Line::Set(key) | Line::Default(key, _) | Line::Example(key, _) => {
                 shown.insert((table, key));

@@ -28,7 +28,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// No job yet. Jobs start in the fleet's folder, so that they end with it.
+    /// No job yet. Jobs start in the fleet's folder, so that they end with it, and as whoever runs the tests.
     pub fn new(fleet: &Fleet, database: &Database) -> Self {
         Self {
             url: database.url().to_owned(),
@@ -111,7 +111,7 @@ impl Schedule {
         format!(
             "[database]\nurl = {:?}\n\n[daemon]\nhost = {host:?}\ndrain = {:?}\n\n\
              [lock]\nttl = {:?}\nheartbeat = {:?}\nkill_grace = {:?}\n\n\
-             [log]\nlevel = {:?}\n\n[defaults]\ndirectory = {:?}\n{}",
+             [log]\nlevel = {:?}\n\n[defaults]\nuser = \"@daemon\"\ndirectory = {:?}\n{}",
             self.url,
             ms(self.drain),
             ms(self.ttl),

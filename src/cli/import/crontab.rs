@@ -57,6 +57,7 @@ impl Crontab {
         }
         let mut crontab = reading.crontab;
         hints::duplicates(&mut crontab.entries);
+        hints::of_owner(source, &mut crontab);
         crontab.notes.sort_by_key(|note| note.line);
         crontab
     }

@@ -96,6 +96,20 @@ fn is_of_anacron(tokens: &[&str]) -> bool {
     (number(tokens[0]) || tokens[0].starts_with('@')) && number(tokens[1]) && is_name(tokens[2])
 }
 
+/// A user as the command line names it.
+///
+/// # Errors
+/// What is wrong with the name.
+pub(super) fn user(name: &str) -> Result<String, String> {
+    if is_user(name) { Ok(name.to_owned()) } else { Err("that can't be a user".to_owned()) }
+}
+
+fn is_user(name: &str) -> bool {
+    let is_name = |c: char| c.is_alphanumeric() || "_-.@$\\".contains(c);
+    let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
+    name.starts_with(|c: char| c.is_alphanumeric() || c == '_') && name.chars().all(is_name) && !is_number
+}
+
 /// Whether there is such a user is the host's affair; what can't be one is told.
 fn judge_user(user: &str) -> Result<(), String> {
     if user.is_empty() {
@@ -104,8 +118,7 @@ fn judge_user(user: &str) -> Result<(), String> {
     if looks_like_a_field(user) {
         return Err(format!("{user:?} stands in the user column; a crontab has five fields, minute first: remove one"));
     }
-    let is_name = |c: char| c.is_alphanumeric() || "_-.@$\\".contains(c);
-    if !user.starts_with(|c: char| c.is_alphanumeric() || c == '_') || !user.chars().all(is_name) {
+    if !is_user(user) {
         return Err(format!("{user:?} can't be a user; write the user before the command, as in a system crontab"));
     }
     Ok(())

@@ -3,26 +3,20 @@
 
 use std::path::Path;
 
-use super::crontab::Entry;
+use super::crontab::{Crontab, Entry};
 use super::document;
 use super::entry::{self, When, looks_like_a_field};
 use super::note::{Kind, Note};
 use super::percent::Parts;
-use super::source::Form;
+use super::source::{Form, Source};
 use super::variable::Variable;
 use super::words;
-use crate::config;
 
 /// Users that a system crontab names, and that are no programs.
 const USERS: [&str; 9] = ["root", "daemon", "nobody", "www-data", "apache", "nginx", "postgres", "mysql", "ubuntu"];
 
 /// What is cron's own business and goes no further.
 const FOR_MAIL: [&str; 4] = ["MAILTO", "MAILFROM", "CONTENT_TYPE", "CONTENT_TRANSFER_ENCODING"];
-
-/// Whether this version knows a key of a job.
-pub(super) fn is_supported(key: &str) -> bool {
-    config::known_keys().any(|(table, known)| table == "jobs.NAME" && known == key)
-}
 
 /// Whether a variable goes into the environment of the jobs.
 pub(super) fn is_carried_over(variable: &Variable, command: &str) -> bool {
@@ -73,7 +67,11 @@ fn of_mail(name: &str, value: &str) -> (Kind, String, &'static str) {
         ("MAILTO", address) => {
             let what =
                 format!("no mail goes to {address}: cronlatch keeps output in the log, and its end with the run");
-            (Kind::Differs, what, "see it with cronlatch runs show JOB; pipe what must be mailed into mail")
+            (
+                Kind::Differs,
+                what,
+                "see it with cronlatch runs show JOB; the jobs show an on_failure that mails failures",
+            )
         }
         _ => (Kind::Dropped, format!("{name} is for the mails of cron, and there are none"), ""),
     }
@@ -115,9 +113,6 @@ fn of_command(parts: &Parts, typed: &str, note: &mut impl FnMut(Kind, String, St
         let what = format!("the first % ends the command, so cron ran {}", shortened(command));
         let meant = document::string(&shortened(&typed.replace("\\%", "%")));
         note(Kind::Doubtful, what, format!("if percent signs are meant, write shell = {meant}"));
-    } else if parts.input.is_some() {
-        let what = "what follows the first % is its standard input".to_owned();
-        note(Kind::Differs, what, "printf hands it over through a pipe".to_owned());
     }
     if parts.halved {
         let what = r"Debian's cron makes \ of \\ in a command, others don't".to_owned();
@@ -141,6 +136,15 @@ fn of_command(parts: &Parts, typed: &str, note: &mut impl FnMut(Kind, String, St
 /// Whether a percent sign that was meant as one ended a command: a quote or `$(` is open, or a format of `date`.
 pub(super) fn is_cut_short(parts: &Parts) -> bool {
     parts.input.is_some() && (parts.command.ends_with('+') || words::cut(&parts.command).is_open)
+}
+
+/// Says of a crontab without a user column whose it may be, if nobody knows.
+pub(super) fn of_owner(source: &Source, crontab: &mut Crontab) {
+    let is_unknown = source.form == Form::User && source.owner.is_none();
+    if is_unknown && !crontab.entries.is_empty() {
+        let what = "cron ran the entries as the owner of the crontab, whom it does not name, and the jobs have no user";
+        crontab.notes.push(Note::new(None, Kind::Differs, what, "import it with --user NAME, or write user into them"));
+    }
 }
 
 /// Says of each entry that is there twice where the first is.
@@ -185,7 +189,6 @@ mod tests {
             ("0 0 3 * * 1 /usr/bin/x", "begins with \"1\""),
             ("0 4 * * * tar czf b-$(date +%F).tgz x", "write shell = \"tar czf b-$(date +%F).tgz x\""),
             ("0 4 * * * date +%F > x", "cron ran date +;"),
-            ("0 5 * * * mail joe%Hello", "its standard input"),
             (r"0 5 * * * echo a\\b", r"makes \ of \\"),
             ("@hourly /opt/daemon &", "in the background"),
             ("@daily cd / && run-parts /etc/cron.daily", "on one host each time"),
@@ -202,9 +205,13 @@ mod tests {
 
     #[test]
     fn an_ordinary_line_has_no_notes() {
-        for line in
-            ["15 2 * * 1-5 /usr/local/bin/backup", r"0 4 * * * date +\%F", "@daily a && b", "0 5 * * * a & wait"]
-        {
+        for line in [
+            "15 2 * * 1-5 /usr/local/bin/backup",
+            "0 5 * * * mail joe%Hello",
+            r"0 4 * * * date +\%F",
+            "@daily a && b",
+            "0 5 * * * a & wait",
+        ] {
             assert_eq!(of(line, Form::User), "", "{line}");
         }
         assert_eq!(of("*/5 * * * * root /usr/bin/x", Form::System), "");

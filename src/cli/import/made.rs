@@ -5,9 +5,9 @@ use std::path::Path;
 use chrono_tz::Tz;
 
 use super::crontab::Entry;
-use super::document::Table;
+use super::document::{Table, string};
 use super::entry::When;
-use super::hints::{is_carried_over, is_supported, shortened};
+use super::hints::{is_carried_over, shortened};
 use super::name::Names;
 use super::note::{Kind, Note};
 use super::shell;
@@ -59,13 +59,16 @@ impl Making<'_> {
                 return dropped(what, "start it from a systemd unit, or leave the line to cron");
             }
         };
+        if entry.parts.command.trim().is_empty() {
+            let what = "the first % ends the command before it begins, so cron ran nothing".to_owned();
+            return dropped(what, "write \\% where a percent sign is meant");
+        }
         if let Err(error) = Schedule::parse(&read.text, zone) {
             return dropped(error.to_string(), "");
         }
-        let notes = entry.notes.iter().cloned().chain(of_user(entry)).collect();
         let name = self.names.give(&entry.parts.command);
         let toml = self.table(&name, entry, read, zone);
-        Made { job: Some(Job { name, toml, zone, read: read.clone() }), notes }
+        Made { job: Some(Job { name, toml, zone, read: read.clone() }), notes: entry.notes.clone() }
     }
 
     fn table(&self, name: &str, entry: &Entry, read: &Read, zone: Tz) -> String {
@@ -78,21 +81,23 @@ impl Making<'_> {
         table.text("timezone", zone.name());
         let value =
             |name: &str| entry.variables.iter().find(|known| known.name == name).map(|known| known.value.as_str());
-        table.command(&shell::command(value("SHELL"), &entry.parts));
+        table.command(&shell::command(value("SHELL"), &entry.parts.command));
         if let Some(uncut) = &entry.uncut {
-            table.remark(&format!("if percent signs are meant: shell = {}", super::document::string(uncut)));
+            table.remark(&format!("if percent signs are meant: shell = {}", string(uncut)));
+        }
+        if let Some(input) = &entry.parts.input {
+            table.text("stdin", input);
+        }
+        if let Some(user) = &entry.user {
+            table.text("user", user);
         }
         table.texts("env", &environment(entry));
         if let Some(home) = value("HOME").filter(|home| Path::new(home).is_absolute()) {
             table.text("directory", home);
         }
-        match &entry.user {
-            Some(user) if is_supported("user") => table.text("user", user),
-            Some(user) => table.remark(&format!("user = {}", super::document::string(user))),
-            None => {}
-        }
         if let Some(address) = value("MAILTO").filter(|address| !address.is_empty()) {
-            table.remark(&format!("on_failure: cron mailed all output to {address}"));
+            let words = ["mail", "-s", &format!("{name} failed"), address].map(string);
+            table.remark(&format!("cron mailed all output; for failures: on_failure = [{}]", words.join(", ")));
         }
         table.finish()
     }
@@ -107,11 +112,4 @@ fn environment(entry: &Entry) -> Vec<(String, String)> {
         env.insert(0, ("PATH".to_owned(), PATH.to_owned()));
     }
     env
-}
-
-/// A user other than root, whom the daemon is as a rule.
-fn of_user(entry: &Entry) -> Option<Note> {
-    let user = entry.user.as_deref().filter(|user| *user != "root" && !is_supported("user"))?;
-    let what = format!("it ran as {user}, and would run as the user of the daemon: this version has no key user yet");
-    Some(Note::new(entry.line, Kind::Differs, what, format!("put \"runuser -u {user} --\" before the command")))
 }

@@ -18,7 +18,7 @@
 //! - A line that can't be read hides no other, and no line is left out in silence.
 //!
 //! # What it does not do
-//! It runs nothing, asks no database and looks up no user. What Debian's cron makes of a text whose
+//! It runs nothing, asks no database and looks up no user: each job runs as the one that the crontab names. What Debian's cron makes of a text whose
 //! meaning is not clear (`*5`) is named and refused, not imitated.
 
 mod clock;
@@ -69,6 +69,9 @@ pub(super) struct Import {
     /// There is a user column; known by itself of /etc/crontab and of files in /etc/cron.d
     #[arg(long)]
     system: bool,
+    /// Whose crontabs they are, where they have no user column: their jobs run as this user
+    #[arg(long, value_name = "NAME", conflicts_with = "system", value_parser = entry::user)]
+    user: Option<String>,
     /// The time zone of the jobs [default: this host's]
     #[arg(long, value_name = "ZONE")]
     timezone: Option<String>,
@@ -154,7 +157,8 @@ impl Import {
         if self.files.iter().filter(|name| *name == "-").count() > 1 {
             return Err(Failure::usage("standard input can be read once only; write - once"));
         }
-        let sources = self.files.iter().map(|name| Source::open(name, self.system)).collect::<Result<Vec<_>, _>>()?;
+        let open = |name: &String| Source::open(name, self.system, self.user.as_deref());
+        let sources = self.files.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         let mut names = Names::default();
         let import = |source: Source| {
             let crontab = Crontab::read(&source);

@@ -4,8 +4,8 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Parts {
     pub command: String,
-    /// Each with its line feed; `None` where the command reads nothing.
-    pub input: Option<Vec<String>>,
+    /// `None` where the command reads nothing; else it ends with a line feed.
+    pub input: Option<String>,
     /// Whether Debian's cron has made one backslash of two. Others leave both.
     pub halved: bool,
 }
@@ -17,7 +17,7 @@ pub(super) fn cut(text: &str) -> Parts {
     while let Some(c) = rest.next() {
         match c {
             '%' => {
-                parts.input = Some(lines(rest.as_str())).filter(|lines| !lines.is_empty());
+                parts.input = Some(input(rest.as_str())).filter(|input| !input.is_empty());
                 break;
             }
             '\\' => match rest.next() {
@@ -36,51 +36,51 @@ pub(super) fn cut(text: &str) -> Parts {
 }
 
 /// Each further percent sign is a line feed; cron adds one at the end if there is none.
-fn lines(text: &str) -> Vec<String> {
-    let mut lines = vec![String::new()];
+fn input(text: &str) -> String {
+    let mut input = String::new();
     let mut rest = text.chars().peekable();
     while let Some(c) = rest.next() {
         match c {
-            '%' => lines.push(String::new()),
-            '\\' if rest.peek() == Some(&'%') => lines.last_mut().into_iter().for_each(|line| line.extend(rest.next())),
-            other => lines.last_mut().into_iter().for_each(|line| line.push(other)),
+            '%' => input.push('\n'),
+            '\\' if rest.peek() == Some(&'%') => input.extend(rest.next()),
+            other => input.push(other),
         }
     }
-    if lines.last().is_some_and(String::is_empty) {
-        lines.pop();
+    if !input.is_empty() && !input.ends_with('\n') {
+        input.push('\n');
     }
-    lines
+    input
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parts(text: &str) -> (String, Vec<String>) {
+    fn parts(text: &str) -> (String, String) {
         let parts = cut(text);
         (parts.command, parts.input.unwrap_or_default())
     }
 
-    fn owned(command: &str, input: &[&str]) -> (String, Vec<String>) {
-        (command.to_owned(), input.iter().map(|line| (*line).to_owned()).collect())
+    fn owned(command: &str, input: &str) -> (String, String) {
+        (command.to_owned(), input.to_owned())
     }
 
     #[test]
     fn the_first_plain_percent_sign_begins_the_input_and_the_others_are_line_feeds() {
         // As the real daemon of Debian (3.0pl1-162) does it.
-        assert_eq!(parts(r"cat%a\%b%c\\d%\x%%e"), owned("cat", &["a%b", r"c\\d", r"\x", "", "e"]));
-        assert_eq!(parts("cat%"), owned("cat", &[]));
-        assert_eq!(parts("cat%%"), owned("cat", &[""]));
-        assert_eq!(parts("cat%a%"), owned("cat", &["a"]));
-        assert_eq!(parts("cat%a%%"), owned("cat", &["a", ""]));
-        assert_eq!(parts(r"cat%a\"), owned("cat", &[r"a\"]));
+        assert_eq!(parts(r"cat%a\%b%c\\d%\x%%e"), owned("cat", "a%b\nc\\\\d\n\\x\n\ne\n"));
+        assert_eq!(parts("cat%"), owned("cat", ""));
+        assert_eq!(parts("cat%%"), owned("cat", "\n"));
+        assert_eq!(parts("cat%a%"), owned("cat", "a\n"));
+        assert_eq!(parts("cat%a%%"), owned("cat", "a\n\n"));
+        assert_eq!(parts(r"cat%a\"), owned("cat", "a\\\n"));
     }
 
     #[test]
     fn a_backslash_escapes_a_percent_sign_and_itself() {
-        assert_eq!(parts(r"date +\%F"), owned("date +%F", &[]));
-        assert_eq!(parts(r"a \\% b"), owned(r"a \", &[" b"]));
-        assert_eq!(parts(r"a \n \"), owned(r"a \n \", &[]));
+        assert_eq!(parts(r"date +\%F"), owned("date +%F", ""));
+        assert_eq!(parts(r"a \\% b"), owned(r"a \", " b\n"));
+        assert_eq!(parts(r"a \n \"), owned(r"a \n \", ""));
         assert!(cut(r"a \\ b").halved && !cut(r"a \% \n").halved);
     }
 }

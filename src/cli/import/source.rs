@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use super::entry;
 use super::note::{Kind, Note};
 use crate::cli::Failure;
 
@@ -25,7 +26,7 @@ pub(super) struct Source {
     /// As it was named.
     pub name: String,
     pub form: Form,
-    /// The user whose crontab it is, if its path says so.
+    /// The user whose crontab it is, if its path or the command line says so.
     pub owner: Option<String>,
     /// How the form is known.
     pub by: &'static str,
@@ -33,12 +34,13 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Reads a file, or standard input for `-`. Pipes are fine.
+    /// Reads a file, or standard input for `-`. Pipes are fine. `user` is whose it is if it has no user column.
     ///
     /// # Errors
-    /// [`Failure`]: usage for a directory, else i/o.
-    pub(super) fn open(name: &str, is_system: bool) -> Result<Self, Failure> {
+    /// [`Failure`]: usage for a directory and for another user than its path names, else i/o.
+    pub(super) fn open(name: &str, is_system: bool, user: Option<&str>) -> Result<Self, Failure> {
         let path = Path::new(name);
+        let guessed = Self::guessed(path, is_system).of_user(name, user)?;
         let bytes = if name == "-" {
             limited(io::stdin().lock())
         } else if path.is_dir() {
@@ -48,7 +50,18 @@ impl Source {
             File::open(path).and_then(limited)
         };
         let bytes = bytes.map_err(|error| Failure::io(format!("{name} can't be read: {error}")))?;
-        Ok(Self { name: name.to_owned(), bytes, ..Self::guessed(path, is_system) })
+        Ok(Self { name: name.to_owned(), bytes, ..guessed })
+    }
+
+    fn of_user(self, name: &str, user: Option<&str>) -> Result<Self, Failure> {
+        let Some(user) = user.filter(|_| self.form == Form::User) else { return Ok(self) };
+        match &self.owner {
+            Some(owner) if owner != user => {
+                let wrong = format!("{name} is the crontab of {owner} by its path, and not of {user}");
+                Err(Failure::usage(format!("{wrong}; leave --user out, or import the files one by one")))
+            }
+            _ => Ok(Self { owner: Some(user.to_owned()), by: "--user", ..self }),
+        }
     }
 
     fn guessed(path: &Path, is_system: bool) -> Self {
@@ -61,7 +74,7 @@ impl Source {
             (Form::User, "write --system if there is one")
         };
         let is_spool = form == Form::User && (is_in("cron/crontabs") || is_in("spool/cron"));
-        let owner = path.file_name().filter(|_| is_spool).map(|name| name.to_string_lossy().into_owned());
+        let owner = path.file_name().filter(|_| is_spool).and_then(|name| entry::user(name.to_str()?).ok());
         Self { name: String::new(), form, owner, by, bytes: Vec::new() }
     }
 

@@ -58,6 +58,16 @@ impl<T: Clone> Field<T> {
         if self.is_absent() { other.clone() } else { self.clone() }
     }
 
+    /// Both where both are there, made one by `merge`, which gets this one first; else the one that is there.
+    pub fn merged(&self, other: &Self, merge: impl FnOnce(&T, &T) -> T) -> Self {
+        match (self, other) {
+            (Self::Typed(own), Self::Typed(others)) => {
+                Self::Typed(Typed { value: merge(&own.value, &others.value), place: own.place.clone() })
+            }
+            _ => self.or(other),
+        }
+    }
+
     /// The value, if there is a good one.
     pub fn value(&self) -> Option<T> {
         self.typed().map(|typed| typed.value.clone())

@@ -69,8 +69,26 @@ pub static JOB: Keys = Keys {
         "overlap",
         "wait_for",
         "timeout",
+        "retries",
+        "retry_delay",
+        "retry_max_delay",
+        "success_codes",
+        "on_lease_lost",
+        "user",
+        "group",
         "env",
+        "env_file",
         "directory",
+        "umask",
+        "stdin",
+        "nice",
+        "limits",
+        "output",
+        "output_keep",
+        "on_failure",
+        "on_recovery",
+        "failures_before_notice",
+        "ping_url",
         "run_on",
         "hosts",
         "labels",
@@ -82,34 +100,22 @@ pub static JOB: Keys = Keys {
         "catch_up_max_runs",
         "catch_up_spacing",
     ],
-    later: &[
-        "alert_if_no_success",
-        "env_file",
-        "failures_before_notice",
-        "group",
-        "limits",
-        "nice",
-        "on_failure",
-        "on_lease_lost",
-        "on_recovery",
-        "output",
-        "output_keep",
-        "parameters",
-        "ping_url",
-        "retries",
-        "retry_delay",
-        "retry_max_delay",
-        "stdin",
-        "success_codes",
-        "umask",
-        "user",
-        "when_unreachable",
-    ],
+    later: &["alert_if_no_success", "parameters", "when_unreachable"],
 };
 
 /// A table in the list `blackouts`.
 pub static BLACKOUT: Keys =
     Keys { place: "in a blackout of a job", known: &["from", "until", "schedule", "lasts"], later: &[] };
+
+/// `limits` of a job.
+pub static LIMITS: Keys =
+    Keys { place: "in limits of a job", known: &["memory", "cpu_time", "open_files", "processes"], later: &[] };
+
+/// `output_keep` of a job.
+pub static OUTPUT_KEEP: Keys = Keys { place: "in output_keep of a job", known: &["size", "files", "age"], later: &[] };
+
+/// `stdin` of a job, where it is a table.
+pub static STDIN: Keys = Keys { place: "in stdin of a job", known: &["file"], later: &[] };
 
 /// Every kind of table, with the path that documentation gives it.
 pub static ALL: &[(&str, &Keys)] = &[
@@ -121,6 +127,9 @@ pub static ALL: &[(&str, &Keys)] = &[
     ("log", &LOG),
     ("jobs.NAME", &JOB),
     ("jobs.NAME.blackouts", &BLACKOUT),
+    ("jobs.NAME.limits", &LIMITS),
+    ("jobs.NAME.output_keep", &OUTPUT_KEEP),
+    ("jobs.NAME.stdin", &STDIN),
 ];
 
 impl Keys {
@@ -144,7 +153,7 @@ impl Keys {
     /// a piece of the other (`max_age` for `catch_up_max_age`).
     pub fn nearest(&self, key: &str) -> Option<&'static str> {
         const SHORTEST_PIECE: usize = 5;
-        // Also the keys to come: `retry` is nearer to `retries` than to anything known.
+        // Also the keys to come: what is nearest to one of them was not meant for anything known.
         let near = self.known.iter().chain(self.later).copied().map(|known| (strsim::osa_distance(known, key), known));
         let (distance, nearest) = near.min_by_key(|(distance, _)| *distance)?;
         if distance <= key.chars().count().div_ceil(3) && self.known.contains(&nearest) {
@@ -171,7 +180,8 @@ mod tests {
 
     #[test]
     fn a_key_near_to_one_of_a_later_version_gets_no_far_fetched_suggestion() {
-        assert_eq!(JOB.nearest("retrys"), None);
+        assert_eq!(DAEMON.nearest("ping_ulr"), None);
+        assert_eq!(JOB.nearest("ping_ulr"), Some("ping_url"));
     }
 
     #[test]

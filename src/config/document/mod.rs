@@ -12,7 +12,9 @@ mod syntax;
 mod value;
 
 pub use field::{Field, Typed};
-pub use keys::{ALL, BLACKOUT, DAEMON, DATABASE, HISTORY, JOB, JOB_FILE, Keys, LOCK, LOG, MAIN_FILE};
+pub use keys::{
+    ALL, BLACKOUT, DAEMON, DATABASE, HISTORY, JOB, JOB_FILE, Keys, LIMITS, LOCK, LOG, MAIN_FILE, OUTPUT_KEEP, STDIN,
+};
 pub use place::Place;
 pub use section::Section;
 pub use source::{Source, unsafe_as_root};

@@ -47,8 +47,28 @@ impl<'a> Section<'a> {
 
     /// Reads one key.
     pub fn field<T>(&mut self, key: &'static str, read: impl FnOnce(&Value<'a>) -> Result<T, Refused>) -> Field<T> {
+        let value = self.value(key);
+        self.field_of(key, value, read)
+    }
+
+    /// Reads one key whose value no message may ever show.
+    pub fn secret_field<T>(
+        &mut self,
+        key: &'static str,
+        read: impl FnOnce(&Value<'a>) -> Result<T, Refused>,
+    ) -> Field<T> {
+        let value = self.value(key).map(|value| value.secret());
+        self.field_of(key, value, read)
+    }
+
+    fn field_of<T>(
+        &mut self,
+        key: &'static str,
+        value: Option<Value<'a>>,
+        read: impl FnOnce(&Value<'a>) -> Result<T, Refused>,
+    ) -> Field<T> {
         debug_assert!(self.keys.known.contains(&key), "{key} is read but not listed as known");
-        let Some(value) = self.value(key) else {
+        let Some(value) = value else {
             return if self.misspelt.contains(&key) { Field::Refused } else { Field::Absent };
         };
         match read(&value) {
@@ -104,7 +124,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A table that is an element of a list, read as a whole.
+    /// A table that is a value, as an element of a list is one, read as a whole.
     pub(super) fn of_element<T>(
         keys: &'static Keys,
         table: &'a DeTable<'a>,

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -5,8 +6,8 @@ use std::time::Duration;
 use toml::de::DeValue;
 
 use super::{Keys, Place, Section, Typed};
-use crate::config::duration;
 use crate::config::problem::Problem;
+use crate::config::{duration, size};
 use crate::job::Moment;
 
 /// Why a value is not what it should be; at least one problem.
@@ -21,7 +22,8 @@ impl From<Problem> for Refused {
 
 /// A value of a known key, before it is known whether it has the right type.
 pub struct Value<'a> {
-    key: &'static str,
+    /// The key.
+    pub key: &'static str,
     pub(super) inner: &'a DeValue<'a>,
     /// Where it stands.
     pub place: Place,
@@ -50,6 +52,16 @@ impl<'a> Value<'a> {
     /// Whether it is a string.
     pub fn is_string(&self) -> bool {
         matches!(self.inner, DeValue::String(_))
+    }
+
+    /// Whether it is a table.
+    pub fn is_table(&self) -> bool {
+        matches!(self.inner, DeValue::Table(_))
+    }
+
+    /// Whether it is a whole number.
+    pub fn is_number(&self) -> bool {
+        matches!(self.inner, DeValue::Integer(_))
     }
 
     /// A string.
@@ -85,13 +97,36 @@ impl<'a> Value<'a> {
     }
 
     /// A whole number within bounds.
-    pub fn whole_number(&self, bounds: RangeInclusive<u32>) -> Result<u32, Refused> {
+    pub fn whole_number<N>(&self, bounds: RangeInclusive<N>) -> Result<N, Refused>
+    where
+        N: Copy + fmt::Display + PartialOrd + TryFrom<i64>,
+    {
         let remedy = || format!("write a whole number from {} to {}", bounds.start(), bounds.end());
         let DeValue::Integer(number) = self.inner else {
             return Err(self.wrong_type("a whole number", remedy()));
         };
-        let number = i64::from_str_radix(number.as_str(), number.radix()).ok().and_then(|n| u32::try_from(n).ok());
+        let number = i64::from_str_radix(number.as_str(), number.radix()).ok().and_then(|n| N::try_from(n).ok());
         number.filter(|number| bounds.contains(number)).ok_or_else(|| self.refuse("out of range", remedy()))
+    }
+
+    /// A list of whole numbers within bounds.
+    pub fn whole_numbers<N>(&self, bounds: RangeInclusive<N>) -> Result<Vec<N>, Refused>
+    where
+        N: Copy + fmt::Display + PartialOrd + TryFrom<i64>,
+    {
+        let remedy = format!("write {} = [{}, ...]", self.key, bounds.start());
+        let elements = self.elements("a list of whole numbers", remedy)?;
+        all(elements.iter().map(|element| element.whole_number(bounds.clone())))
+    }
+
+    /// A number of bytes with its unit, at least `least`.
+    pub fn size(&self, least: u64) -> Result<u64, Refused> {
+        let remedy = || format!("write it like {} = \"512M\"", self.key);
+        match self.inner {
+            DeValue::String(text) => size::parse(text, least).map_err(|error| self.refuse(error.to_string(), remedy())),
+            DeValue::Integer(_) | DeValue::Float(_) => Err(self.refuse("a size without a unit", remedy())),
+            _ => Err(self.wrong_type("a size", remedy())),
+        }
     }
 
     /// A duration, at least `least`.
@@ -135,9 +170,11 @@ impl<'a> Value<'a> {
 
     /// The elements of a list, each with its own place.
     pub fn list(&self) -> Result<Vec<Value<'a>>, Refused> {
-        let DeValue::Array(array) = self.inner else {
-            return Err(self.wrong_type("a list of strings", format!("write {} = [\"...\", \"...\"]", self.key)));
-        };
+        self.elements("a list of strings", format!("write {} = [\"...\", \"...\"]", self.key))
+    }
+
+    fn elements(&self, expected: &str, remedy: String) -> Result<Vec<Value<'a>>, Refused> {
+        let DeValue::Array(array) = self.inner else { return Err(self.wrong_type(expected, remedy)) };
         let elements = array
             .iter()
             .enumerate()
@@ -173,6 +210,17 @@ impl<'a> Value<'a> {
             let place = element.place.clone();
             Section::of_element(keys, table, element.place, &read).map(|value| Typed { value, place })
         }))
+    }
+
+    /// A table whose keys are known, read as a whole.
+    pub fn record<T>(
+        &self,
+        keys: &'static Keys,
+        remedy: &str,
+        read: impl FnOnce(&mut Section<'a>) -> T,
+    ) -> Result<T, Refused> {
+        let DeValue::Table(table) = self.inner else { return Err(self.wrong_type("a table", remedy)) };
+        Section::of_element(keys, table, self.place.clone(), |section| Some(read(section)))
     }
 
     /// A moment: a text, or a date of TOML.

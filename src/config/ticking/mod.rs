@@ -21,5 +21,5 @@ mod words;
 pub use after::Roster;
 pub use doubts::doubts;
 pub use schedule::{Ticking, periods};
-pub use typed::{TypedTicking, read_zone};
+pub use typed::{TypedTicking, read_zone, whole_seconds};
 pub use words::InWords;

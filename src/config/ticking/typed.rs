@@ -164,7 +164,7 @@ pub(super) fn read_moment(value: &Value<'_>) -> Result<Moment, Refused> {
 }
 
 /// A duration without a part of a second.
-pub(super) fn whole_seconds(value: &Value<'_>, least: Duration) -> Result<Duration, Refused> {
+pub fn whole_seconds(value: &Value<'_>, least: Duration) -> Result<Duration, Refused> {
     let duration = value.duration(least)?;
     if duration.subsec_nanos() > 0 {
         return Err(value.refuse("a part of a second", "write whole seconds"));
