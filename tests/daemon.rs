@@ -50,3 +50,5 @@ mod steps;
 mod stop;
 #[path = "daemon/trees.rs"]
 mod trees;
+#[path = "daemon/wear.rs"]
+mod wear;
