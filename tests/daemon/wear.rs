@@ -70,7 +70,7 @@ fn two_thousand_runs_leave_no_zombie_no_descriptor_and_no_memory() {
     fleet.start(&["a"], |host| schedule.on(host));
     fleet.wait_until_up();
     let ended =
-        || -> usize { database.query("SELECT count(*) FROM runs WHERE state = 'succeeded'")[0].parse().unwrap() };
+        || -> usize { database.query("SELECT count(*)::text FROM runs WHERE state = 'succeeded'")[0].parse().unwrap() };
     // Everything that is made once has been made.
     eventually("the first runs have ended", 2 * PATIENCE, || ended() >= 400);
     let pid = fleet["a"].pid();
