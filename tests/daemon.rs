@@ -10,6 +10,8 @@ mod support;
 mod accounting;
 #[path = "daemon/catch_up.rs"]
 mod catch_up;
+#[path = "daemon/cgroup.rs"]
+mod cgroup;
 #[path = "daemon/clock.rs"]
 mod clock;
 #[path = "daemon/commands.rs"]

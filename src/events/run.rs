@@ -83,13 +83,17 @@ pub fn run_started(label: RunLabel<'_>, late: Option<Duration>, kind: &str, pid:
     );
 }
 
+fn processes(count: usize) -> String {
+    if count == 1 { "1 process".to_owned() } else { format!("{count} processes") }
+}
+
 /// Its own process has ended, but others of its tree have not; they are told to end, for the lock is freed
 /// only when none is left.
 pub fn run_left_behind(label: RunLabel<'_>, names: &[String], count: usize) {
     run_event!(
         warn, "run.left_behind", label,
         { processes = count, names = names.join(" "), },
-        "{} left {count} processes running ({}), which are told to end", label.trigger.job, names.join(", ")
+        "{} left {} running ({}), to be ended now", label.trigger.job, processes(count), names.join(", ")
     );
 }
 
@@ -98,8 +102,8 @@ pub fn run_unkillable(label: RunLabel<'_>, names: &[String], count: usize) {
     run_event!(
         error, "run.unkillable", label,
         { processes = count, names = names.join(" "), },
-        "{count} processes of {} ({}) were killed and don't die; its lock is held until they have",
-        label.trigger.job, names.join(", ")
+        "{} of {} ({}), killed, won't die; its lock is held until then",
+        processes(count), label.trigger.job, names.join(", ")
     );
 }
 

@@ -14,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::Timespec;
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
+use super::cgroup::Delegated;
 use super::fork::fork;
 use super::guard;
 use super::socket::{self, Received};
@@ -34,8 +35,9 @@ struct ForkServer {
     socket: Option<OwnedFd>,
     children: SignalFd,
     shims: HashSet<Pid>,
-    /// Whether a shim has left processes that are ours to kill.
-    has_orphans: bool,
+    delegated: Option<Delegated>,
+    /// Shims that may have left processes, which are ours to kill.
+    orphans_of: Vec<Pid>,
 }
 
 /// The whole life of the fork server. `socket` leads to the daemon.
@@ -45,7 +47,13 @@ pub(super) fn main(socket: OwnedFd) -> io::Result<()> {
     let children = signals::block_all_but_children()?;
     signals::reset()?;
     rustix::process::set_child_subreaper(Some(getpid()))?;
-    let mut server = ForkServer { socket: Some(socket), children, shims: HashSet::new(), has_orphans: false };
+    let mut server = ForkServer {
+        socket: Some(socket),
+        children,
+        shims: HashSet::new(),
+        delegated: Delegated::find(),
+        orphans_of: Vec::new(),
+    };
     server.serve()
 }
 
@@ -55,8 +63,8 @@ impl ForkServer {
             self.wait()?;
             signals::drain(&self.children);
             let is_alone = self.reap()?;
-            if self.has_orphans {
-                tree::signal(Signal::KILL, &self.shims);
+            if !self.orphans_of.is_empty() {
+                self.kill_orphans();
             }
             self.hear_daemon()?;
             if self.socket.is_none() {
@@ -71,7 +79,7 @@ impl ForkServer {
     fn wait(&self) -> io::Result<()> {
         let mut sources = vec![PollFd::new(&self.children, PollFlags::IN)];
         sources.extend(self.socket.iter().map(|socket| PollFd::new(socket, PollFlags::IN)));
-        let timeout = match (self.has_orphans, &self.socket) {
+        let timeout = match (!self.orphans_of.is_empty(), &self.socket) {
             (true, _) => Some(&KILL_AGAIN),
             (false, None) => Some(&CONTINUE_AGAIN),
             (false, Some(_)) => None,
@@ -87,13 +95,25 @@ impl ForkServer {
         let reaping = tree::reap()?;
         for ended in &reaping.ended {
             if self.shims.remove(&ended.pid) && ended.exit != Exit::Code(0) {
-                self.has_orphans = true;
+                self.orphans_of.push(ended.pid);
             }
         }
-        if self.has_orphans && (reaping.is_alone || tree::survivors(&self.shims).count == 0) {
-            self.has_orphans = false;
+        if !self.orphans_of.is_empty() && (reaping.is_alone || tree::survivors(&self.shims).count == 0) {
+            self.clear_groups();
+            self.orphans_of.clear();
         }
         Ok(reaping.is_alone)
+    }
+
+    fn kill_orphans(&self) {
+        self.clear_groups();
+        tree::signal(Signal::KILL, &self.shims);
+    }
+
+    fn clear_groups(&self) {
+        if let Some(delegated) = &self.delegated {
+            self.orphans_of.iter().for_each(|shim| delegated.clear(*shim));
+        }
     }
 
     /// A stopped shim sees neither that the daemon is gone nor its deadline, and nobody else will kill it.
@@ -122,9 +142,10 @@ impl ForkServer {
         let Some(channel) = descriptors.into_iter().next() else { return };
         // Nor does a shim keep what is the fork server's.
         let socket = &mut self.socket;
-        let forked = fork(|| {
+        let delegated = self.delegated.as_ref();
+        let forked = fork(None, || {
             *socket = None;
-            guard::main(channel)
+            guard::main(channel, delegated)
         });
         // Without a shim the channel has closed without a word, and the daemon knows.
         if let Ok(pid) = forked {

@@ -26,6 +26,7 @@
 //! is frozen, set-user-id children of an unprivileged daemon, work that a job hands to another daemon (docker, at,
 //! systemd-run), and a fork server and a shim that are both killed or stopped.
 
+mod cgroup;
 mod child;
 mod executable;
 mod fork;

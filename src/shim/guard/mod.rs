@@ -17,6 +17,7 @@ use nix::sys::signalfd::SignalFd;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open};
 
+use super::cgroup::{Delegated, RunGroup};
 use super::fork::fork;
 use super::launch::{self, Streams};
 use super::signals;
@@ -27,8 +28,8 @@ use watch::Watch;
 
 /// The whole life of a shim. Its exit code is 0 if it has seen all of its trees to their ends; with any other,
 /// its reaper has to.
-pub(super) fn main(channel: OwnedFd) -> i32 {
-    match serve(channel) {
+pub(super) fn main(channel: OwnedFd, delegated: Option<&Delegated>) -> i32 {
+    match serve(channel, delegated) {
         Ok(()) => 0,
         Err(_) => 1,
     }
@@ -36,7 +37,7 @@ pub(super) fn main(channel: OwnedFd) -> i32 {
 
 /// One run after the other, until the daemon closes the channel: a shim that has seen a tree to its end is as good
 /// as a new one, and forking one costs half of a short run (measured).
-fn serve(channel: OwnedFd) -> io::Result<()> {
+fn serve(channel: OwnedFd, delegated: Option<&Delegated>) -> io::Result<()> {
     // An error means that the kernel has no name for it.
     rustix::thread::set_name(c"cronlatch-shim").ok();
     rustix::process::setsid()?;
@@ -47,7 +48,7 @@ fn serve(channel: OwnedFd) -> io::Result<()> {
     // A daemon that is gone is seen below.
     socket::send(&channel, &encode(&Report::Ready), &[itself.as_fd()]).ok();
     drop(itself);
-    let mut shim = Shim { channel: Some(channel), children, timer };
+    let mut shim = Shim { channel: Some(channel), children, timer, delegated, group: None };
     while let Some(open) = &shim.channel {
         match socket::receive(open)? {
             Received::Nothing => wait_for(open)?,
@@ -63,14 +64,17 @@ fn serve(channel: OwnedFd) -> io::Result<()> {
 }
 
 /// What outlives a run.
-struct Shim {
+struct Shim<'a> {
     /// `None` once the daemon is gone.
     channel: Option<OwnedFd>,
     children: SignalFd,
     timer: Timer,
+    delegated: Option<&'a Delegated>,
+    /// Where the processes of its runs are, where there are cgroups.
+    group: Option<RunGroup>,
 }
 
-impl Shim {
+impl Shim<'_> {
     /// One run, from its request to the end of its tree.
     fn run(&mut self, handed: Option<Box<Handed>>, descriptors: Vec<OwnedFd>) -> io::Result<()> {
         let mut descriptors = descriptors.into_iter();
@@ -81,6 +85,7 @@ impl Shim {
         };
         let (stdout, stderr) = (next()?, next()?);
         let streams = Streams { stdin: next().ok(), stdout, stderr };
+        self.prepare_group();
         match self.start(&handed, streams) {
             Ok((job, link)) => Watch::new(self, &handed.request, job, link).to_the_end(),
             Err(why) => {
@@ -90,13 +95,23 @@ impl Shim {
         }
     }
 
+    /// Without a group the tree is killed by walking it.
+    fn prepare_group(&mut self) {
+        if !self.group.as_ref().is_some_and(RunGroup::is_fresh) {
+            // Removed before its name is used again.
+            self.group = None;
+            self.group = self.delegated.and_then(|delegated| delegated.make(getpid()).ok());
+        }
+    }
+
     fn start(&self, handed: &Handed, streams: Streams) -> Result<(Pid, OwnedFd), NotStarted> {
         if handed.request.deadline.has_passed() {
             return Err(NotStarted::too_late());
         }
         let forked = socket::pair().and_then(|(link, theirs)| {
             // The child's copies of everything that is only ours are closed on exec.
-            let job = fork(|| launch::main(handed, streams, theirs, self.channel.as_ref()))?;
+            let group = self.group.as_ref().map(AsFd::as_fd);
+            let job = fork(group, || launch::main(handed, streams, theirs, self.channel.as_ref()))?;
             Ok((job, link))
         });
         forked.map_err(|error| NotStarted::exhausted("start a process", &error))

@@ -36,8 +36,8 @@ enum Phase {
 }
 
 /// The watch over one run.
-pub(super) struct Watch<'a> {
-    shim: &'a mut Shim,
+pub(super) struct Watch<'a, 'd> {
+    shim: &'a mut Shim<'d>,
     request: &'a SpawnRequest,
     lifetime: Lifetime,
     phase: Phase,
@@ -66,8 +66,8 @@ struct Ready {
     job: bool,
 }
 
-impl<'a> Watch<'a> {
-    pub(super) fn new(shim: &'a mut Shim, request: &'a SpawnRequest, job: Pid, link: OwnedFd) -> Self {
+impl<'a, 'd> Watch<'a, 'd> {
+    pub(super) fn new(shim: &'a mut Shim<'d>, request: &'a SpawnRequest, job: Pid, link: OwnedFd) -> Self {
         Self {
             shim,
             request,
@@ -128,6 +128,9 @@ impl<'a> Watch<'a> {
         }
         killing.again_at = now + killing.pause;
         killing.pause = (killing.pause * 2).min(KILL_AGAIN_AT_MOST);
+        if let Some(group) = &mut self.shim.group {
+            group.kill();
+        }
         tree::signal(Signal::KILL, &HashSet::new());
         if !killing.said && now.since(killing.since) > UNKILLABLE_AFTER {
             killing.said = true;
@@ -164,14 +167,21 @@ impl<'a> Watch<'a> {
         }
         if self.exit.is_some() && !self.said_left_behind {
             self.said_left_behind = true;
-            let survivors = tree::survivors(&HashSet::new());
-            if survivors.count > 0 {
-                self.shim.report(&Report::LeftBehind(survivors));
+            if !self.lifetime.is_over() {
+                self.say_left_behind();
             }
             let act = self.lifetime.left_behind(BootInstant::now());
             self.act(act);
         }
         Ok(false)
+    }
+
+    /// Who only lives a moment longer than what it was told to end with is not worth a word.
+    fn say_left_behind(&self) {
+        let survivors = tree::survivors(&HashSet::new());
+        if survivors.count > 0 {
+            self.shim.report(&Report::LeftBehind(survivors));
+        }
     }
 
     fn own_process_ended(&mut self, exit: Exit) {
