@@ -28,6 +28,8 @@ mod full;
 mod jobs;
 #[path = "daemon/lease.rs"]
 mod lease;
+#[path = "daemon/notices.rs"]
+mod notices;
 #[path = "daemon/outage.rs"]
 mod outage;
 #[path = "daemon/overlap.rs"]

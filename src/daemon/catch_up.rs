@@ -16,8 +16,9 @@ use super::queue::PASSED_OVER;
 use crate::clock::BootInstant;
 use crate::events;
 use crate::job::{CatchUp, Job, JobName, OnCrash, Overlap};
+use crate::run::Occasion;
 use crate::store::{CatchUpPlan, JobProgress, ProgressQuery, RangeKind, StoreError, TriggerRange, WaitingRun};
-use crate::trigger::MissedReason;
+use crate::trigger::{MissedReason, Target};
 use decision::{Bounds, Settle, decide};
 
 /// The longest pause between two sweeps of all jobs, whatever is known to be given up: that is known in
@@ -178,7 +179,10 @@ async fn sweep_job(
     if !shared.store.catch_up(&decided).await? {
         return Ok(false);
     }
-    decided.ranges.iter().for_each(|range| say_range(&decided.job, range));
+    for range in &decided.ranges {
+        say_range(&decided.job, range);
+        notice(shared, &job, &decided.target, range);
+    }
     if !decided.late.is_empty() {
         shared.look_for_waiting.notify_one();
     }
@@ -191,6 +195,15 @@ fn say_range(job: &JobName, range: &TriggerRange) {
         RangeKind::Paused | RangeKind::Blackout => {
             events::triggers_left_out(job, range.from, range.to, range.count, range.reason);
         }
+    }
+}
+
+/// Tells whom the job tells about triggers that nobody could run, and nothing ran for.
+fn notice(shared: &Shared, job: &Arc<Job>, target: &Target, range: &TriggerRange) {
+    use MissedReason::{NoCatchUp, NoHost, StartDeadline, TooOld};
+    if range.kind == RangeKind::Missed && matches!(range.reason, NoCatchUp | NoHost | StartDeadline | TooOld) {
+        let TriggerRange { from, to, count, reason, .. } = *range;
+        shared.runner.notices.take(job, target, Occasion::Missed { from, to, count, reason });
     }
 }
 

@@ -50,7 +50,7 @@ use crate::clock::DatabaseClock;
 use crate::events;
 use crate::fleet::{HostName, InstanceId, Label};
 use crate::lease::Keeper;
-use crate::run::{Exhaustion, Runner, Stop};
+use crate::run::{Exhaustion, Notifier, Runner, Stop};
 use crate::shim::{Executable, Spawner};
 use crate::store::{SharedStore, StoreError};
 use beat::Heard;
@@ -169,12 +169,14 @@ impl Daemon {
         let keeper = Keeper::start(store.clone());
         let clock = Arc::new(DatabaseClock::new());
         let stop = watch::Sender::new(Stop::No);
+        let spawner = Arc::new(Spawner::start(executable).map_err(DaemonError::Spawner)?);
         let runner = Runner {
             host: options.host.clone(),
             instance,
             store: store.clone(),
             keeper: keeper.handle(),
-            spawner: Spawner::start(executable).map_err(DaemonError::Spawner)?,
+            notices: Notifier::start(options.host.clone(), store.clone(), spawner.clone()),
+            spawner,
             exhaustion: Exhaustion::default(),
             clock: clock.clone(),
             stop: stop.subscribe(),
@@ -238,6 +240,9 @@ impl Daemon {
         };
         if let Err(error) = tokio::time::timeout_at(gone_by, shared.store.leave(shared.instance)).await {
             tracing::debug!("did not say goodbye: {error}");
+        }
+        if tokio::time::timeout_at(gone_by, shared.runner.notices.finish()).await.is_err() {
+            tracing::debug!("not everybody was told how jobs fared");
         }
         events::daemon_stopped(shared.running());
         drop(self.keeper);

@@ -2,8 +2,9 @@ use std::time::Duration;
 
 use super::Shared;
 use crate::events::{self, AfterLoss, RunLabel};
+use crate::run::Occasion;
 use crate::store::{LostRun, OverdueRun};
-use crate::trigger::{RunState, SkipReason};
+use crate::trigger::{RunId, RunState, SkipReason, Trigger};
 
 /// Looks for runs that nobody will end, until it is dropped.
 ///
@@ -23,13 +24,36 @@ pub(super) async fn recover_on(shared: &Shared, interval: Duration) {
         match shared.store.recover(shared.clock.expected()).await {
             Ok(recovered) => {
                 shared.health.answered();
-                recovered.lost.iter().for_each(say_lost);
-                recovered.overdue.iter().for_each(say_overdue);
+                recovered.lost.iter().for_each(|lost| shared.lost(lost));
+                recovered.overdue.iter().for_each(|overdue| shared.overdue(overdue));
                 if recovered.lost.iter().any(|lost| lost.rerun.is_some()) {
                     shared.look_for_waiting.notify_one();
                 }
             }
             Err(error) => shared.health.failed(&error),
+        }
+    }
+}
+
+impl Shared {
+    /// Says so, and tells whom the job tells: nobody else will.
+    fn lost(&self, lost: &LostRun) {
+        say_lost(lost);
+        if lost.rerun.is_none() {
+            self.notice(&lost.trigger, lost.run);
+        }
+    }
+
+    fn overdue(&self, overdue: &OverdueRun) {
+        say_overdue(overdue);
+        if overdue.state == RunState::Missed {
+            self.notice(&overdue.trigger, overdue.run);
+        }
+    }
+
+    fn notice(&self, trigger: &Trigger, run: RunId) {
+        if let Some(job) = self.plan().get(&trigger.job) {
+            self.runner.notices.take(job, &trigger.target, Occasion::Ended(run));
         }
     }
 }

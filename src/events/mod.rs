@@ -30,9 +30,10 @@ pub use lock::{
     lock_renew_late, lock_renewed, lock_taken_over,
 };
 pub use run::{
-    AfterLoss, RunEnded, RunLabel, run_abandoned, run_cancelled, run_claimed_elsewhere, run_failed, run_followed,
-    run_given_back, run_left_behind, run_lost, run_missed, run_output, run_second_result, run_skipped, run_started,
-    run_succeeded, run_timed_out, run_unkillable, run_unrecorded, triggers_left_out, triggers_missed,
+    AfterLoss, RunEnded, RunLabel, notice_failed, notice_sent, ping_failed, run_abandoned, run_cancelled,
+    run_claimed_elsewhere, run_failed, run_followed, run_given_back, run_left_behind, run_lost, run_missed, run_output,
+    run_second_result, run_skipped, run_started, run_succeeded, run_timed_out, run_unkillable, run_unrecorded,
+    triggers_left_out, triggers_missed,
 };
 
 /// Who logs, in every line.

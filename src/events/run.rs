@@ -249,3 +249,20 @@ pub fn run_followed(label: RunLabel<'_>, follower: &crate::job::JobName, run: Ru
         "{follower} follows {}", label.trigger
     );
 }
+
+/// A command has told how a job fares.
+pub fn notice_sent(job: &crate::job::JobName, what: &str) {
+    event!(info, "notice.sent", { job = job.as_str(), notice = what, }, "{what} of {job} has been run");
+}
+
+/// Nobody was told how a job fares, or not well.
+pub fn notice_failed(job: &crate::job::JobName, why: &str) {
+    event!(error, "notice.failed", { job = job.as_str(), reason = why, }, "a notice of {job} failed: {why}");
+}
+
+/// A monitoring service was not reached. What its address holds after the host is as good as a password.
+pub fn ping_failed(job: &crate::job::JobName, service: &str, why: &str) {
+    event!(warn, "ping.failed", {
+        job = job.as_str(), service, reason = why,
+    }, "{job} could not be told to {service}: {why}");
+}

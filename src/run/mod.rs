@@ -6,11 +6,13 @@
 //! - [`Runner::supervise`] is the walk; it ends when the run's end is written or can't be.
 //! - [`Stop`] is what floor 6 tells all runs: go on, stop, be killed.
 //! - [`Exhaustion`] says whether this machine could start processes lately.
+//! - [`Notifier`] tells people and services how jobs fare, beside the runs.
 //! - `record` writes what became of a run until it is written; `output` turns bytes into lines, `environment` says what a job sees.
 
 mod ending;
 mod environment;
 mod exhaustion;
+mod notices;
 mod output;
 mod pump;
 mod record;
@@ -18,4 +20,5 @@ mod running;
 mod supervise;
 
 pub use exhaustion::Exhaustion;
+pub use notices::{Notifier, Occasion};
 pub use supervise::{Assignment, Runner, Stop, Supervised};

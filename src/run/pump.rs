@@ -47,6 +47,16 @@ impl Pump {
         Self { streams, tail }
     }
 
+    /// Reads output of which only the last lines are of use: nothing of it is logged.
+    pub(super) fn for_tail_alone(output: Output) -> Self {
+        let tail = Arc::<Mutex<Tail>>::default();
+        let mut streams = JoinSet::new();
+        for pipe in [output.stdout, output.stderr] {
+            streams.spawn(keep_tail(pipe, tail.clone()));
+        }
+        Self { streams, tail }
+    }
+
     /// Reads what is left and gives the last lines. Call it once the process has ended.
     pub(super) async fn finish(mut self) -> Option<String> {
         let deadline = Instant::now() + AFTER_EXIT;
@@ -71,4 +81,14 @@ impl Stream {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner).push(&line.text);
         events::run_output(self.assignment.label(Some(self.token)), self.name, &line.text, line.cut);
     }
+}
+
+async fn keep_tail(mut pipe: pipe::Receiver, tail: Arc<Mutex<Tail>>) {
+    let mut lines = Lines::default();
+    let mut piece = vec![0; PIECE];
+    let keep = |line: &Line| tail.lock().unwrap_or_else(PoisonError::into_inner).push(&line.text);
+    while let Ok(read @ 1..) = pipe.read(&mut piece).await {
+        lines.feed(&piece[..read]).iter().for_each(keep);
+    }
+    lines.finish().iter().for_each(keep);
 }

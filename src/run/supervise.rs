@@ -7,12 +7,13 @@ use tokio::sync::watch;
 use super::ending::announce;
 use super::environment::{base_environment, environment};
 use super::exhaustion::Exhaustion;
+use super::notices::{Notifier, Occasion, RunPings, Signal};
 use super::pump::Pump;
 use super::running::Running;
 use crate::clock::{BootInstant, DatabaseClock};
 use crate::events::{self, RunLabel};
 use crate::fleet::{HostName, InstanceId};
-use crate::job::{Job, OnLeaseLost};
+use crate::job::{Job, OnLeaseLost, PingUrl};
 use crate::lease::{Deadline, KeeperHandle, Lease};
 use crate::lock::{FencingToken, Owner, Resource};
 use crate::shim::{Program, SpawnError, SpawnRequest, Spawner};
@@ -59,6 +60,8 @@ struct HeldRun<'a> {
     held_since: BootInstant,
     /// When its process was asked for.
     started: BootInstant,
+    /// What monitoring services were told of it.
+    pings: Option<RunPings>,
 }
 
 /// A run that this host has been granted.
@@ -94,7 +97,9 @@ pub struct Runner {
     /// The heartbeat.
     pub keeper: KeeperHandle,
     /// What starts processes.
-    pub spawner: Spawner,
+    pub spawner: Arc<Spawner>,
+    /// Who is told how jobs fare.
+    pub notices: Notifier,
     /// Whether they could be started lately.
     pub exhaustion: Exhaustion,
     /// The database's clock.
@@ -141,7 +146,7 @@ impl Runner {
         }
         let held_since = BootInstant::now();
         let lease = self.keeper.hold(grant, assignment.resource.clone(), assignment.owner.clone(), timing).await;
-        let held = HeldRun { assignment, key: &key, lease, held_since, started: BootInstant::now() };
+        let mut held = HeldRun { assignment, key: &key, lease, held_since, started: BootInstant::now(), pings: None };
         let started_at = self.clock.now();
         let request = self.request(assignment, token, deadline);
         match self.spawner.spawn(&request, self.start_given_up(deadline)).await {
@@ -149,6 +154,7 @@ impl Runner {
                 self.exhaustion.started();
                 let late = assignment.lateness(started_at);
                 events::run_started(assignment.label(Some(token)), late, assignment.kind.as_str(), child.pid());
+                held.pings = self.ping_url(assignment).map(|url| self.notices.pings.start(&assignment.job.name, url));
                 let pump = child.take_output().map(|output| Pump::start(output, assignment, token));
                 let running = Running::new(self, assignment, &key, child, held.lease.watch());
                 match running.run_out(pump, started_at).await {
@@ -215,13 +221,27 @@ impl Runner {
     }
 
     /// Stops the heartbeat, writes the end and frees the lock, in this order.
-    async fn finish(&self, held: HeldRun<'_>, ending: &Ending) -> Supervised {
+    async fn finish(&self, mut held: HeldRun<'_>, ending: &Ending) -> Supervised {
         let duration = BootInstant::now().since(held.started);
         held.lease.stop().await;
         let label = held.assignment.label(Some(held.key.token));
         announce(label, self.host.as_str(), ending, duration);
         self.record_end(held.assignment, held.key, ending, held.held_since).await;
+        self.ping_end(held.assignment, held.pings.take(), ending);
+        self.notices.take(&held.assignment.job, &held.assignment.trigger.target, Occasion::Ended(held.key.run));
         Supervised::Ended
+    }
+
+    fn ping_url<'a>(&self, assignment: &'a Assignment) -> Option<&'a PingUrl> {
+        assignment.job.notices.as_ref()?.ping_url.as_ref()
+    }
+
+    /// A run that was cancelled has not done its work either.
+    fn ping_end(&self, assignment: &Assignment, pings: Option<RunPings>, ending: &Ending) {
+        let Some(url) = self.ping_url(assignment) else { return };
+        let signal = if ending.state == RunState::Succeeded { Signal::Success } else { Signal::Failure };
+        let output = ending.output_tail.as_deref().unwrap_or_default();
+        self.notices.pings.end(pings, &assignment.job.name, url, signal, output);
     }
 }
 
