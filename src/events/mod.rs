@@ -30,9 +30,10 @@ pub use lock::{
     lock_renew_late, lock_renewed, lock_taken_over,
 };
 pub use run::{
-    AfterLoss, RunEnded, RunLabel, run_cancelled, run_claimed_elsewhere, run_failed, run_followed, run_given_back,
-    run_lost, run_missed, run_output, run_second_result, run_skipped, run_started, run_succeeded, run_timed_out,
-    run_unrecorded, triggers_left_out, triggers_missed,
+    AfterLoss, OutputDropped, RunEnded, RunLabel, run_cancelled, run_claimed_elsewhere, run_failed, run_followed,
+    run_given_back, run_lost, run_missed, run_output, run_output_dropped, run_output_is_wanted, run_output_to_file,
+    run_second_result, run_skipped, run_started, run_succeeded, run_timed_out, run_unrecorded, triggers_left_out,
+    triggers_missed,
 };
 
 /// Who logs, in every line.
@@ -64,9 +65,9 @@ fn at(instant: DateTime<Utc>) -> String {
 
 /// One event: its level, its name, its fields, its sentence.
 macro_rules! event {
-    ($level:ident, $name:literal, { $($fields:tt)* }, $($sentence:tt)+) => {
+    ($level:ident $(target: $target:expr)?, $name:literal, { $($fields:tt)* }, $($sentence:tt)+) => {
         tracing::$level!(
-            event = $name, host = $crate::events::host(), instance = $crate::events::instance(),
+            $(target: $target,)? event = $name, host = $crate::events::host(), instance = $crate::events::instance(),
             $($fields)* $($sentence)+
         )
     };

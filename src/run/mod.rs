@@ -6,7 +6,8 @@
 //! - [`Runner::supervise`] is the walk; it ends when the run's end is written or can't be.
 //! - [`Stop`] is what floor 6 tells all runs: go on, stop, be killed.
 //! - [`Exhaustion`] says whether this machine could start processes lately.
-//! - `record` writes what became of a run until it is written; `output` turns bytes into lines, `environment` says what a job sees.
+//! - `record` writes what became of a run until it is written; `pump` reads its output and `output` says what becomes
+//!   of it, `environment` says what a job sees.
 
 mod ending;
 mod environment;

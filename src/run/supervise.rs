@@ -150,7 +150,7 @@ impl Runner {
                 self.exhaustion.started();
                 let late = assignment.lateness(started_at);
                 events::run_started(assignment.label(Some(token)), late, assignment.kind.as_str());
-                let pump = child.take_output().map(|output| Pump::start(output, assignment, token));
+                let pump = child.take_output().map(|output| Pump::start(output, assignment, token, None));
                 let running = Running::new(self, assignment, &key, child, held.lease.watch());
                 let ending = running.run_out(pump, started_at).await;
                 self.finish(held, &ending).await
