@@ -1,3 +1,4 @@
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use super::running::Running;
 use crate::clock::{BootInstant, DatabaseClock};
 use crate::events::{self, RunLabel};
 use crate::fleet::{HostName, InstanceId};
-use crate::job::Job;
+use crate::job::{Job, OutputNames, OutputTo};
 use crate::lease::{Deadline, KeeperHandle, Lease};
 use crate::lock::{FencingToken, Owner, Resource};
 use crate::shim::{SpawnError, SpawnRequest, Spawner, User};
@@ -105,6 +106,19 @@ impl Assignment {
     fn lateness(&self, started_at: DateTime<Utc>) -> Option<Duration> {
         let since = (started_at - self.trigger.scheduled_at).to_std().unwrap_or_default();
         (self.kind != TriggerKind::After).then(|| since.saturating_sub(self.job.start_delay))
+    }
+
+    /// The file that its output goes to, if its job names one.
+    pub fn output_path(&self, host: &HostName) -> Option<PathBuf> {
+        let OutputTo::File(file) = &self.job.output else { return None };
+        let names = OutputNames {
+            job: &self.job.name,
+            host,
+            run: &self.run.to_string(),
+            scheduled_at: self.trigger.scheduled_at,
+            zone: self.job.schedule.zone(),
+        };
+        Some(file.path(&names))
     }
 
     pub(super) fn label(&self, token: Option<FencingToken>) -> RunLabel<'_> {

@@ -23,7 +23,9 @@ mod group;
 mod passwd;
 mod spawner;
 mod thread_end;
+mod writer;
 
 pub use child::{Child, Exit, Output};
 pub use passwd::{User, current_user};
 pub use spawner::{SpawnError, SpawnRequest, Spawner};
+pub use writer::{Written, write_files};
