@@ -26,6 +26,8 @@ pub(super) struct Target<'a> {
     is_in_line: bool,
     /// Whether a line feed is due, for what stands before is a line without an end.
     is_torn: bool,
+    /// Whether its predecessors have been looked through since it is the newest.
+    is_pruned: bool,
     /// Until when it is not opened, and not rotated.
     closed_until: Option<Instant>,
     unrotated_until: Option<Instant>,
@@ -41,6 +43,7 @@ impl<'a> Target<'a> {
             file: None,
             is_in_line: false,
             is_torn: false,
+            is_pruned: false,
             closed_until: None,
             unrotated_until: None,
             unrotated_because: None,
@@ -83,16 +86,20 @@ impl<'a> Target<'a> {
                 self.rotate(file);
                 continue;
             }
-            if self.is_torn {
-                write(&file, b"\n")?;
-                self.is_torn = false;
-            }
-            let size = write(&file, &bytes[..size]);
+            let written = self.write_to(&file, &bytes[..size]);
             drop(locked);
             self.file = Some(file);
-            return size;
+            return written;
         }
         unreachable!("the last turn writes")
+    }
+
+    fn write_to(&mut self, file: &File, bytes: &[u8]) -> io::Result<usize> {
+        if self.is_torn {
+            write(file, b"\n")?;
+            self.is_torn = false;
+        }
+        write(file, bytes)
     }
 
     /// Makes room for a new file, unless somebody else has. If that can't be, the old one grows.
@@ -105,6 +112,7 @@ impl<'a> Target<'a> {
             },
             None => Err(io::Error::new(io::ErrorKind::WouldBlock, "another process holds its lock")),
         };
+        self.is_pruned = false;
         if let Err(error) = rotated {
             self.unrotated_until = Some(Instant::now() + LEFT_ALONE);
             self.unrotated_because = Some(error);
@@ -122,8 +130,10 @@ impl<'a> Target<'a> {
         let opened = open(self.path);
         let file = opened.inspect_err(|_| self.closed_until = Some(Instant::now() + LEFT_ALONE))?;
         self.closed_until = None;
-        // What can't be removed now is tried again after the next rotation.
-        prune(self.path, self.keep, SystemTime::now()).ok();
+        if !std::mem::replace(&mut self.is_pruned, true) {
+            // What can't be removed now is tried again after the next rotation.
+            prune(self.path, self.keep, SystemTime::now()).ok();
+        }
         self.is_torn = ends_in_line(self.path);
         Ok(file)
     }
