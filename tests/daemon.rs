@@ -28,6 +28,8 @@ mod jobs;
 mod lease;
 #[path = "daemon/outage.rs"]
 mod outage;
+#[path = "daemon/output.rs"]
+mod output;
 #[path = "daemon/overlap.rs"]
 mod overlap;
 #[path = "daemon/pausing.rs"]
