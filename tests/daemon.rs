@@ -32,6 +32,8 @@ mod lease;
 mod notices;
 #[path = "daemon/outage.rs"]
 mod outage;
+#[path = "daemon/output.rs"]
+mod output;
 #[path = "daemon/overlap.rs"]
 mod overlap;
 #[path = "daemon/pausing.rs"]

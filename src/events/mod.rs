@@ -30,8 +30,9 @@ pub use lock::{
     lock_renew_late, lock_renewed, lock_taken_over,
 };
 pub use run::{
-    AfterLoss, RunEnded, RunLabel, notice_failed, notice_sent, ping_failed, run_abandoned, run_cancelled,
-    run_claimed_elsewhere, run_failed, run_followed, run_given_back, run_left_behind, run_lost, run_missed, run_output,
+    AfterLoss, OutputDropped, RunEnded, RunLabel, notice_failed, notice_sent, ping_failed, run_abandoned,
+    run_cancelled, run_claimed_elsewhere, run_failed, run_followed, run_given_back, run_left_behind, run_lost,
+    run_missed, run_output, run_output_dropped, run_output_is_wanted, run_output_to_file, run_output_unwritten,
     run_second_result, run_skipped, run_started, run_succeeded, run_timed_out, run_unkillable, run_unrecorded,
     triggers_left_out, triggers_missed,
 };
@@ -65,9 +66,9 @@ fn at(instant: DateTime<Utc>) -> String {
 
 /// One event: its level, its name, its fields, its sentence.
 macro_rules! event {
-    ($level:ident, $name:literal, { $($fields:tt)* }, $($sentence:tt)+) => {
+    ($level:ident $(target: $target:expr)?, $name:literal, { $($fields:tt)* }, $($sentence:tt)+) => {
         tracing::$level!(
-            event = $name, host = $crate::events::host(), instance = $crate::events::instance(),
+            $(target: $target,)? event = $name, host = $crate::events::host(), instance = $crate::events::instance(),
             $($fields)* $($sentence)+
         )
     };

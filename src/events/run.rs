@@ -1,9 +1,11 @@
+use std::path::Path;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
 use super::{at, event, human, ms};
 use crate::lock::{FencingToken, Resource};
+use crate::telemetry::OUTPUT;
 use crate::trigger::{MissedReason, RunId, SkipReason, Trigger};
 
 /// Which run an event is about.
@@ -58,8 +60,8 @@ pub enum AfterLoss {
 
 /// An event about a run, with the fields that all of them have.
 macro_rules! run_event {
-    ($level:ident, $name:literal, $label:expr, { $($fields:tt)* }, $($sentence:tt)+) => {
-        event!($level, $name, {
+    ($level:ident $(target: $target:expr)?, $name:literal, $label:expr, { $($fields:tt)* }, $($sentence:tt)+) => {
+        event!($level $(target: $target)?, $name, {
             job = $label.trigger.job.as_str(), run = %$label.run, scheduled_at = at($label.trigger.scheduled_at),
             attempt = $label.attempt, lock = $label.lock.as_str(), token = $label.token.map(FencingToken::get),
             $($fields)*
@@ -119,9 +121,62 @@ pub fn run_abandoned(label: RunLabel<'_>) {
     );
 }
 
-/// One line of output. `text` holds no control characters.
+/// Why a run's output was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputDropped {
+    /// It came faster than the log takes it.
+    LogIsBehind,
+    /// The process that writes the job's files took nothing for a while.
+    WriterIsStuck,
+    /// The process that writes the job's files is not there.
+    WriterIsGone,
+}
+
+impl OutputDropped {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::LogIsBehind => "the log does not take it that fast",
+            Self::WriterIsStuck => "its file takes nothing",
+            Self::WriterIsGone => "the writer of its file is gone",
+        }
+    }
+}
+
+/// Whether lines of output are logged at all, with the level that is set.
+pub fn run_output_is_wanted() -> bool {
+    tracing::enabled!(target: OUTPUT, tracing::Level::INFO)
+}
+
+/// One line of output. `text` holds no control characters. The log drops it unless
+/// [`output_has_room`](crate::telemetry::output_has_room).
 pub fn run_output(label: RunLabel<'_>, stream: &'static str, text: &str, cut: bool) {
-    run_event!(info, "run.output", label, { stream, line = text, cut, }, "{}: {}", label.trigger.job, text);
+    let mark = if cut { " [cut: the line goes on]" } else { "" };
+    run_event!(
+        info target: OUTPUT, "run.output", label,
+        { stream, line = text, cut, }, "{}: {}{mark}", label.trigger.job, text
+    );
+}
+
+/// Lines of output, of `bytes` in all, went nowhere; at most once a second for a run.
+pub fn run_output_dropped(label: RunLabel<'_>, count: u64, bytes: u64, why: OutputDropped) {
+    let reason = why.as_str();
+    run_event!(
+        warn, "run.output_dropped", label, { count, bytes, reason, },
+        "{}: {count} lines of output ({bytes} bytes) were dropped: {reason}", label.trigger.job
+    );
+}
+
+/// Its output goes to a file, and not to the log.
+pub fn run_output_to_file(label: RunLabel<'_>, path: &Path) {
+    run_event!(
+        info, "run.output_to_file", label, { path = %path.display(), },
+        "{} writes to {}", label.trigger.job, path.display()
+    );
+}
+
+/// Some or all of its output is not in its file.
+pub fn run_output_unwritten(label: RunLabel<'_>, why: &str) {
+    run_event!(warn, "run.output_unwritten", label, { reason = why, }, "output of {}: {why}", label.trigger.job);
 }
 
 /// It ended well.

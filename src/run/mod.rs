@@ -7,7 +7,8 @@
 //! - [`Stop`] is what floor 6 tells all runs: go on, stop, be killed.
 //! - [`Exhaustion`] says whether this machine could start processes lately.
 //! - [`Notifier`] tells people and services how jobs fare, beside the runs.
-//! - `record` writes what became of a run until it is written; `output` turns bytes into lines, `environment` says what a job sees.
+//! - `record` writes what became of a run until it is written; `pump` reads its output and `output` says what becomes
+//!   of it, `environment` says what a job sees.
 
 mod ending;
 mod environment;
@@ -18,6 +19,7 @@ mod pump;
 mod record;
 mod running;
 mod supervise;
+mod writer;
 
 pub use exhaustion::Exhaustion;
 pub use notices::{Notifier, Occasion};

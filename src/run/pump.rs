@@ -1,94 +1,152 @@
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
-use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout_at};
+use tokio::sync::oneshot;
+use tokio::task::{JoinSet, yield_now};
+use tokio::time::{sleep, timeout};
 
 use super::Assignment;
-use super::output::{Line, Lines, Tail};
-use crate::events;
+use super::output::{Buffer, FileOutput, Sink, Tail};
 use crate::lock::FencingToken;
 use crate::shim::Output;
 
-/// How long output is still read after the process has ended: a descendant may hold the pipe open
-/// for ever.
-const AFTER_EXIT: Duration = Duration::from_millis(500);
+/// How long output is still read after the process has ended. All that could write is dead then, so the
+/// end comes at once; unless it is not, or what takes the output is slow.
+const AFTER_EXIT: Duration = Duration::from_secs(1);
 
-/// How much is read at once.
-const PIECE: usize = 16 * 1024;
+/// How long the lines that were not ended are waited for with.
+const UNENDED: Duration = Duration::from_millis(100);
 
-/// Reads a job's output line by line into the log, apart from the run itself: a job that writes
-/// fast delays no deadline. The job never waits for the log, whose queue drops what it can't take.
-/// Dropped, it reads no more.
+/// Reads a job's output and passes it on, apart from the run itself: a job that writes fast delays no
+/// deadline, and one task reads both streams in turn, so that neither waits for the other. Dropped, it
+/// reads no more.
 #[derive(Debug)]
 pub(super) struct Pump {
-    streams: JoinSet<()>,
-    tail: Arc<Mutex<Tail>>,
+    /// Its one task, which gives the tail.
+    reader: JoinSet<Option<String>>,
+    /// Told, or dropped, when the process has ended.
+    ended: oneshot::Sender<()>,
 }
 
-/// One stream on its way to the log.
+struct Reader {
+    stdout: Stream,
+    stderr: Stream,
+    sink: Sink,
+    tail: Tail,
+}
+
 struct Stream {
     name: &'static str,
-    assignment: Arc<Assignment>,
-    token: FencingToken,
-    tail: Arc<Mutex<Tail>>,
+    /// `None` at its end.
+    pipe: Option<pipe::Receiver>,
+    buffer: Buffer,
 }
 
 impl Pump {
-    pub(super) fn start(output: Output, assignment: &Arc<Assignment>, token: FencingToken) -> Self {
-        let tail = Arc::<Mutex<Tail>>::default();
-        let mut streams = JoinSet::new();
-        for (name, pipe) in [("stdout", output.stdout), ("stderr", output.stderr)] {
-            let stream = Stream { name, assignment: assignment.clone(), token, tail: tail.clone() };
-            streams.spawn(stream.read(pipe));
-        }
-        Self { streams, tail }
+    /// Begins to read. `file` is there if the job's output goes to files.
+    pub(super) fn start(
+        output: Output,
+        assignment: &Arc<Assignment>,
+        token: FencingToken,
+        file: Option<FileOutput>,
+    ) -> Self {
+        Self::reading(output, Sink::of(assignment, token, file))
     }
 
     /// Reads output of which only the last lines are of use: nothing of it is logged.
     pub(super) fn for_tail_alone(output: Output) -> Self {
-        let tail = Arc::<Mutex<Tail>>::default();
-        let mut streams = JoinSet::new();
-        for pipe in [output.stdout, output.stderr] {
-            streams.spawn(keep_tail(pipe, tail.clone()));
-        }
-        Self { streams, tail }
+        Self::reading(output, Sink::Discard)
     }
 
-    /// Reads what is left and gives the last lines. Call it once the process has ended.
+    fn reading(output: Output, sink: Sink) -> Self {
+        let reader = Reader {
+            stdout: Stream::new("stdout", output.stdout),
+            stderr: Stream::new("stderr", output.stderr),
+            sink,
+            tail: Tail::default(),
+        };
+        let (ended, process_ended) = oneshot::channel();
+        let mut task = JoinSet::new();
+        task.spawn(reader.run(process_ended));
+        Self { reader: task, ended }
+    }
+
+    /// Reads what is left and gives the last lines. Call it once the process has ended. It takes 1.1
+    /// seconds at most.
+    ///
+    /// # Cancel safety
+    /// Dropped, what is left is not read.
     pub(super) async fn finish(mut self) -> Option<String> {
-        let deadline = Instant::now() + AFTER_EXIT;
-        while let Ok(Some(_)) = timeout_at(deadline, self.streams.join_next()).await {}
-        self.streams.abort_all();
-        self.tail.lock().unwrap_or_else(PoisonError::into_inner).text()
+        // The reader may be at its end already.
+        self.ended.send(()).ok();
+        // A reader that panicked was told by the hook, and has no tail.
+        self.reader.join_next().await.and_then(Result::ok).flatten()
+    }
+}
+
+impl Reader {
+    async fn run(mut self, process_ended: oneshot::Receiver<()>) -> Option<String> {
+        let time_is_up = async {
+            // Dropped means the same: nobody waits for the process any more.
+            process_ended.await.ok();
+            sleep(AFTER_EXIT).await;
+        };
+        tokio::select! {
+            () = self.read() => {}
+            () = time_is_up => timeout(UNENDED, self.pass_on_rest()).await.unwrap_or_default(),
+        }
+        self.sink.tell();
+        self.tail.text()
+    }
+
+    /// Reads both streams to their ends.
+    async fn read(&mut self) {
+        while self.stdout.pipe.is_some() || self.stderr.pipe.is_some() {
+            let stream = tokio::select! {
+                () = self.stdout.fill() => &mut self.stdout,
+                () = self.stderr.fill() => &mut self.stderr,
+                () = self.sink.has_to_tell() => {
+                    self.sink.tell();
+                    continue;
+                }
+            };
+            pass_on(stream, &mut self.tail, &mut self.sink).await;
+            // The heartbeat has its turn after each piece, however much there is to read.
+            yield_now().await;
+        }
+    }
+
+    /// The lines that have no end yet, of streams that somebody keeps open.
+    async fn pass_on_rest(&mut self) {
+        for stream in [&mut self.stdout, &mut self.stderr] {
+            stream.pipe = None;
+            pass_on(stream, &mut self.tail, &mut self.sink).await;
+        }
     }
 }
 
 impl Stream {
-    async fn read(self, mut pipe: pipe::Receiver) {
-        let mut lines = Lines::default();
-        let mut piece = vec![0; PIECE];
-        // An error ends the stream like its end: nothing more can be expected of it.
-        while let Ok(read @ 1..) = pipe.read(&mut piece).await {
-            lines.feed(&piece[..read]).iter().for_each(|line| self.log(line));
-        }
-        lines.finish().iter().for_each(|line| self.log(line));
+    fn new(name: &'static str, pipe: pipe::Receiver) -> Self {
+        Self { name, pipe: Some(pipe), buffer: Buffer::default() }
     }
 
-    fn log(&self, line: &Line) {
-        self.tail.lock().unwrap_or_else(PoisonError::into_inner).push(&line.text);
-        events::run_output(self.assignment.label(Some(self.token)), self.name, &line.text, line.cut);
+    /// Waits for more of it, or its end; for ever after that.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    async fn fill(&mut self) {
+        let Some(pipe) = &self.pipe else { return std::future::pending().await };
+        // An error ends the stream like its end: nothing more can be expected of it.
+        if !matches!(self.buffer.fill(pipe).await, Ok(1..)) {
+            self.pipe = None;
+        }
     }
 }
 
-async fn keep_tail(mut pipe: pipe::Receiver, tail: Arc<Mutex<Tail>>) {
-    let mut lines = Lines::default();
-    let mut piece = vec![0; PIECE];
-    let keep = |line: &Line| tail.lock().unwrap_or_else(PoisonError::into_inner).push(&line.text);
-    while let Ok(read @ 1..) = pipe.read(&mut piece).await {
-        lines.feed(&piece[..read]).iter().for_each(keep);
-    }
-    lines.finish().iter().for_each(keep);
+async fn pass_on(stream: &mut Stream, tail: &mut Tail, sink: &mut Sink) {
+    let block = stream.buffer.take(stream.pipe.is_none());
+    // First, so that it is there even if the sink is not waited for.
+    tail.push(block);
+    sink.take(stream.name, block).await;
 }

@@ -1,3 +1,4 @@
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use super::running::Running;
 use crate::clock::{BootInstant, DatabaseClock};
 use crate::events::{self, RunLabel};
 use crate::fleet::{HostName, InstanceId};
-use crate::job::{Job, OnLeaseLost, PingUrl};
+use crate::job::{Job, OnLeaseLost, OutputNames, OutputTo, PingUrl};
 use crate::lease::{Deadline, KeeperHandle, Lease};
 use crate::lock::{FencingToken, Owner, Resource};
 use crate::shim::{Program, SpawnError, SpawnRequest, Spawner};
@@ -116,6 +117,19 @@ impl Assignment {
         (self.kind != TriggerKind::After).then(|| since.saturating_sub(self.job.start_delay))
     }
 
+    /// The file that its output goes to, if its job names one.
+    pub fn output_path(&self, host: &HostName) -> Option<PathBuf> {
+        let OutputTo::File(file) = &self.job.output else { return None };
+        let names = OutputNames {
+            job: &self.job.name,
+            host,
+            run: &self.run.to_string(),
+            scheduled_at: self.trigger.scheduled_at,
+            zone: self.job.schedule.zone(),
+        };
+        Some(file.path(&names))
+    }
+
     pub(super) fn label(&self, token: Option<FencingToken>) -> RunLabel<'_> {
         RunLabel { trigger: &self.trigger, run: self.run, attempt: self.attempt, lock: &self.resource, token }
     }
@@ -148,22 +162,30 @@ impl Runner {
         let lease = self.keeper.hold(grant, assignment.resource.clone(), assignment.owner.clone(), timing).await;
         let mut held = HeldRun { assignment, key: &key, lease, held_since, started: BootInstant::now(), pings: None };
         let started_at = self.clock.now();
+        let (file, writer) = self.start_writer(assignment).await.unzip();
         let request = self.request(assignment, token, deadline);
-        match self.spawner.spawn(&request, self.start_given_up(deadline)).await {
+        let supervised = match self.spawner.spawn(&request, self.start_given_up(deadline)).await {
             Ok(mut child) => {
                 self.exhaustion.started();
                 let late = assignment.lateness(started_at);
                 events::run_started(assignment.label(Some(token)), late, assignment.kind.as_str(), child.pid());
                 held.pings = self.ping_url(assignment).map(|url| self.notices.pings.start(&assignment.job.name, url));
-                let pump = child.take_output().map(|output| Pump::start(output, assignment, token));
+                let pump = child.take_output().map(|output| Pump::start(output, assignment, token, file));
                 let running = Running::new(self, assignment, &key, child, held.lease.watch());
                 match running.run_out(pump, started_at).await {
                     Some(ending) => self.finish(held, &ending).await,
                     None => self.abandon(held).await,
                 }
             }
-            Err(error) => self.not_started(held, error).await,
+            Err(error) => {
+                drop(file);
+                self.not_started(held, error).await
+            }
+        };
+        if let Some(writer) = writer {
+            writer.finish(assignment, token).await;
         }
+        supervised
     }
 
     fn request(&self, assignment: &Assignment, token: FencingToken, deadline: Deadline) -> SpawnRequest {

@@ -2,18 +2,28 @@
 //!
 //! Lines pass a bounded queue and a thread of their own: a terminal, pipe or disk that takes no
 //! more stops the log, never the daemon. What didn't fit is counted.
+//!
+//! The queue is our own, for `tracing_appender` bounds lines and not bytes (8,192 lines of 16 KiB are
+//! 128 MiB), and knows no difference between the output of a job, which may be dropped, and an event,
+//! which must not be because some job is noisy.
+
+mod queue;
 
 use std::fmt;
 use std::io::{self, IsTerminal};
+use std::sync::{Arc, OnceLock};
 
+use queue::{Entrance, Queue};
 use tracing::field::Field;
-use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::fmt::time::ChronoUtc;
 
-/// How many lines may wait for a slow reader.
-const QUEUED_LINES: usize = 8_192;
+/// The target of lines that jobs wrote; they have a share of the queue of their own.
+pub const OUTPUT: &str = "cronlatch::events::run::output";
+
+/// The queue of this process, once there is one.
+static QUEUE: OnceLock<Arc<Queue>> = OnceLock::new();
 
 /// What a line looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,11 +36,10 @@ pub enum LogFormat {
     Json,
 }
 
-/// Keeps the log's thread alive; dropped, it writes what is queued.
+/// The log of this process. Lines that wait when the process ends without [`Log::finish`] are lost.
 #[derive(Debug)]
 pub struct Log {
-    dropped: ErrorCounter,
-    guard: WorkerGuard,
+    queue: Arc<Queue>,
 }
 
 /// Why the log can't be set up.
@@ -47,28 +56,38 @@ pub enum LogError {
     /// Something else in this process has set one up.
     #[error("a log is set up already")]
     Twice,
+    /// There is no thread for it.
+    #[error("can't start the log's thread: {0}")]
+    Thread(io::Error),
 }
 
 impl Log {
     /// How many lines were dropped because nobody took them.
     pub fn dropped_lines(&self) -> usize {
-        self.dropped.dropped_lines()
+        self.queue.dropped()
     }
 
-    /// Writes what is queued, and ends the log.
+    /// Writes what is queued, unless nobody takes it for a second, and ends the log.
     pub fn finish(self) {
-        drop(self.guard);
+        self.queue.close();
     }
+}
+
+/// Whether the log takes a line of a job's output now; what is sent to it without room is dropped.
+///
+/// There is room whenever there is no log.
+pub fn output_has_room() -> bool {
+    QUEUE.get().is_none_or(|queue| queue.has_room_for_output())
 }
 
 /// Sends all events to standard error.
 ///
 /// # Errors
-/// [`LogError`] for an unknown level, or when called twice.
+/// [`LogError`] for an unknown level, without a thread, or when called twice.
 pub fn start(format: LogFormat, level: &str) -> Result<Log, LogError> {
     let filter = filter(level)?;
-    let (writer, guard) = NonBlockingBuilder::default().buffered_lines_limit(QUEUED_LINES).finish(io::stderr());
-    let dropped = writer.error_counter();
+    let queue = Queue::start(io::stderr()).map_err(LogError::Thread)?;
+    let writer = queue.entrance();
     let terminal = io::stderr().is_terminal();
     let json = match format {
         // Set by systemd where standard error goes to the journal (systemd.exec(5)).
@@ -81,7 +100,8 @@ pub fn start(format: LogFormat, level: &str) -> Result<Log, LogError> {
     } else {
         start_text(filter, writer, terminal)?
     }
-    Ok(Log { dropped, guard })
+    QUEUE.set(queue.clone()).map_err(|_| LogError::Twice)?;
+    Ok(Log { queue })
 }
 
 /// Without the driver's lines: they hold statements, notices, and parameters of URLs.
@@ -96,7 +116,7 @@ pub fn colours(is_terminal: bool) -> bool {
     is_terminal && !no_color && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-fn start_json(filter: EnvFilter, writer: NonBlocking) -> Result<(), LogError> {
+fn start_json(filter: EnvFilter, writer: Entrance) -> Result<(), LogError> {
     tracing_subscriber::fmt()
         .json()
         .flatten_event(true)
@@ -110,7 +130,7 @@ fn start_json(filter: EnvFilter, writer: NonBlocking) -> Result<(), LogError> {
         .map_err(|_| LogError::Twice)
 }
 
-fn start_text(filter: EnvFilter, writer: NonBlocking, terminal: bool) -> Result<(), LogError> {
+fn start_text(filter: EnvFilter, writer: Entrance, terminal: bool) -> Result<(), LogError> {
     // Fields as people read them: what the sentence doesn't say, without the names of this host.
     let fields = debug_fn(text_field);
     tracing_subscriber::fmt()

@@ -69,6 +69,15 @@ impl Fleet {
         self.daemons.values().for_each(|daemon| drop(daemon.wait_for_event("daemon.started", |_| true)));
     }
 
+    /// As [`Self::drain`], but the daemons stay, to be asked what they said.
+    pub fn drain_log(&mut self) {
+        self.daemons.values().for_each(|daemon| daemon.signal(Signal::TERM));
+        for daemon in self.daemons.values_mut() {
+            let status = daemon.wait_exit(super::wait::PATIENCE);
+            assert!(status.success(), "{} ended with {status}", daemon.host());
+        }
+    }
+
     /// Ends all daemons by SIGTERM and waits until they have drained.
     pub fn drain(&mut self, timeout: Duration) {
         self.daemons.values().for_each(|daemon| daemon.signal(Signal::TERM));

@@ -59,11 +59,19 @@ pub enum Occasion {
     },
 }
 
+/// An occasion that waits.
+#[derive(Debug)]
+struct Queued {
+    job: Arc<Job>,
+    target: Target,
+    occasion: Occasion,
+}
+
 /// The way to those who tell. Dropped, what is under way is told no more.
 #[derive(Debug)]
 pub struct Notifier {
     /// `None` once it is to finish.
-    queue: Mutex<Option<mpsc::Sender<(Arc<Job>, Target, Occasion)>>>,
+    queue: Mutex<Option<mpsc::Sender<Queued>>>,
     task: JoinHandle<()>,
     /// Closed by the task when it ends.
     told: watch::Receiver<()>,
@@ -101,7 +109,8 @@ impl Notifier {
             return;
         }
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken = queue.as_ref().is_some_and(|queue| queue.try_send((job.clone(), target.clone(), occasion)).is_ok());
+        let queued = Queued { job: job.clone(), target: target.clone(), occasion };
+        let taken = queue.as_ref().is_some_and(|queue| queue.try_send(queued).is_ok());
         if !taken {
             events::notice_failed(&job.name, "too many notices wait, or the daemon is ending");
         }
@@ -128,10 +137,10 @@ impl Drop for Notifier {
 
 /// Tells until nobody can ask any more, and all is told. Of one job in the order in which it came about, as far
 /// as decisions go; its commands may overtake one another.
-async fn tell_on(teller: Teller, mut inbox: mpsc::Receiver<(Arc<Job>, Target, Occasion)>) {
+async fn tell_on(teller: Teller, mut inbox: mpsc::Receiver<Queued>) {
     let room = Arc::new(Semaphore::new(AT_ONCE));
     let mut telling = tokio::task::JoinSet::new();
-    while let Some((job, target, occasion)) = inbox.recv().await {
+    while let Some(Queued { job, target, occasion }) = inbox.recv().await {
         while telling.try_join_next().is_some() {}
         let verdict = match teller.judge(&job, &target, occasion).await {
             Ok(Some(verdict)) => verdict,

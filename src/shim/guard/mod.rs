@@ -87,7 +87,7 @@ impl Shim<'_> {
         let streams = Streams { stdin: next().ok(), stdout, stderr };
         self.prepare_group();
         match self.start(&handed, streams) {
-            Ok((job, link)) => Watch::new(self, &handed.request, job, link).to_the_end(),
+            Ok((job, link)) => Watch::new(self, &handed.request, job, link).see_out(),
             Err(why) => {
                 self.report(&Report::NotStarted(why));
                 Ok(())

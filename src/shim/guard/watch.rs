@@ -83,7 +83,7 @@ impl<'a, 'd> Watch<'a, 'd> {
     }
 
     /// Everything that can happen, until no process of the tree is left.
-    pub(super) fn to_the_end(mut self) -> io::Result<()> {
+    pub(super) fn see_out(mut self) -> io::Result<()> {
         loop {
             let act = self.lifetime.look(BootInstant::now());
             self.act(act);
