@@ -149,9 +149,8 @@ fn a_monitoring_service_hears_of_starts_successes_and_failures_in_order_though_i
     let line = "echo at work; mkdir failed 2>/dev/null && exit 3; true";
     let schedule = Schedule::new(&fleet, &database).job("job", EVERY_SECOND, line, &[&url]);
     fleet.start(&["a"], |host| schedule.on(host));
-    eventually("it was told of a success", PATIENCE, || {
-        service.requests().iter().any(|(path, _)| path == "/ping/secret")
-    });
+    let has = |wanted: &str| service.requests().iter().any(|(path, _)| path == wanted);
+    eventually("it was told of both", PATIENCE, || has("/ping/secret") && has("/ping/secret/fail"));
     let requests = service.requests();
     let paths: Vec<&str> = requests.iter().map(|(path, _)| path.as_str()).collect();
     // The first one was answered with 500 and comes again; other runs may come in between.
