@@ -115,6 +115,8 @@ async fn live(store: SharedStore, number: usize, epoch: Arc<Vec<Trigger>>) -> us
             started_at: None,
             finished_at: Utc::now(),
             output_tail: None,
+            cpu: None,
+            memory_peak_kib: None,
         };
         assert!(store.finish(&key, &ending, &[]).await.unwrap().recorded);
         store.recover(None).await.unwrap();

@@ -214,6 +214,8 @@ pub(super) fn object(row: &RunRow) -> serde_json::Value {
         "signal": row.signal,
         "reason": row.reason,
         "blocked_by": row.blocked_by.map(|run| run.to_string()),
+        "cpu_ms": row.cpu.map(|cpu| u64::try_from(cpu.as_millis()).unwrap_or(u64::MAX)),
+        "memory_peak_kib": row.memory_peak_kib,
         "output_tail": row.output_tail,
     })
 }

@@ -8,6 +8,7 @@ use super::history::{newest_of, run_of};
 use super::runs::{object, took, why};
 use super::store::Opened;
 use super::{Failure, print, print_json, when};
+use crate::clock::human;
 use crate::job::JobName;
 use crate::store::{RunRow, SharedStore, StoreError};
 use crate::trigger::RunId;
@@ -90,6 +91,8 @@ fn text(row: &RunRow, blocker: Option<&RunRow>, now: DateTime<Utc>) -> String {
         ("started", row.started_at.map(at)),
         ("finished", row.finished_at.map(at)),
         ("took", took(row)),
+        ("cpu time", row.cpu.map(human)),
+        ("memory", row.memory_peak_kib.map(memory)),
         ("exit code", row.exit_code.map(|code| code.to_string())),
         ("signal", row.signal.map(|signal| signal.to_string())),
     ];
@@ -101,6 +104,15 @@ fn text(row: &RunRow, blocker: Option<&RunRow>, now: DateTime<Utc>) -> String {
         text.push_str(if output.ends_with('\n') { "" } else { "\n" });
     }
     text
+}
+
+/// KiB as people read them.
+fn memory(kib: u64) -> String {
+    const MIB: u64 = 1_024;
+    match kib {
+        0..MIB => format!("{kib} KiB"),
+        _ => format!("{}.{} MiB", kib / MIB, kib % MIB * 10 / MIB),
+    }
 }
 
 /// Without control characters but tab and line feed: a job's output must not drive the terminal.

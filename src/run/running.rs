@@ -58,7 +58,9 @@ impl<'a> Running<'a> {
         let (exit_code, signal) = codes(exit);
         let reason = reason.map(str::to_owned);
         let (started_at, finished_at) = (Some(started_at), ended_at);
-        Ending { state, exit_code, signal, reason, started_at, finished_at, output_tail }
+        // Known once a shim reaps the tree.
+        let (cpu, memory_peak_kib) = (None, None);
+        Ending { state, exit_code, signal, reason, started_at, finished_at, output_tail, cpu, memory_peak_kib }
     }
 
     /// Everything that can happen while the process runs. Returns once it has exited.

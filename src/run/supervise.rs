@@ -213,5 +213,7 @@ fn failed_to_start(error: &SpawnError, started_at: Option<DateTime<Utc>>, finish
         started_at,
         finished_at,
         output_tail: None,
+        cpu: None,
+        memory_peak_kib: None,
     }
 }

@@ -38,6 +38,10 @@ pub struct Ending {
     pub finished_at: DateTime<Utc>,
     /// The last lines of its output.
     pub output_tail: Option<String>,
+    /// The time of the processor that all its processes used, user and system, to the millisecond.
+    pub cpu: Option<Duration>,
+    /// The most memory that one of its processes had in use at once (resident), in KiB.
+    pub memory_peak_kib: Option<u64>,
 }
 
 /// A job that is due once others have succeeded, seen from one of those.

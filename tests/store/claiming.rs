@@ -70,6 +70,8 @@ async fn a_free_trigger_is_granted_with_its_lock(db: &TestDb) {
         reason: None,
         blocked_by: None,
         output_tail: None,
+        cpu: None,
+        memory_peak_kib: None,
     };
     assert_eq!(row(&host.store, claim.run).await, expected);
     let held = lock(&host.store, "job:backup").await.holder;

@@ -276,6 +276,8 @@ pub fn ending(state: RunState) -> Ending {
         started_at: None,
         finished_at: noon() + SECOND,
         output_tail: None,
+        cpu: None,
+        memory_peak_kib: None,
     }
 }
 

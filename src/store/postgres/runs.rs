@@ -82,6 +82,8 @@ impl Runs for PostgresStore {
             .bind(ending.started_at)
             .bind(ending.finished_at)
             .bind(ending.output_tail.as_deref())
+            .bind(ending.cpu.map(millis))
+            .bind(ending.memory_peak_kib.map(|kib| i64::try_from(kib).unwrap_or(i64::MAX)))
             .bind(*RunId::generate().as_uuid())
             .bind(followers_json(ending, followers));
         let row = self.one(call, query).await?;
@@ -202,6 +204,11 @@ pub(super) fn millis(duration: std::time::Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
+/// The way back.
+fn of_millis(millis: i64) -> std::time::Duration {
+    std::time::Duration::from_millis(u64::try_from(millis).unwrap_or_default())
+}
+
 fn claimed(row: &PgRow, sent: BootInstant) -> Result<Claimed, StoreError> {
     let outcome: String = column(row, "outcome")?;
     Ok(match outcome.as_str() {
@@ -285,6 +292,8 @@ fn run_row(row: &PgRow) -> Result<RunRow, StoreError> {
         reason: column(row, "reason")?,
         blocked_by: optional_run_id(row, "blocked_by")?,
         output_tail: column(row, "output_tail")?,
+        cpu: column::<Option<i64>>(row, "cpu_ms")?.map(of_millis),
+        memory_peak_kib: column::<Option<i64>>(row, "memory_peak_kib")?.and_then(|kib| u64::try_from(kib).ok()),
     })
 }
 

@@ -173,7 +173,9 @@ impl Transaction<'_> {
             .bind(ending.reason.clone())
             .bind(text(ending.finished_at))
             .bind(ending.started_at.map(text))
-            .bind(ending.output_tail.clone());
+            .bind(ending.output_tail.clone())
+            .bind(ending.cpu.map(millis))
+            .bind(ending.memory_peak_kib.map(|kib| i64::try_from(kib).unwrap_or(i64::MAX)));
         self.all(query).await?;
         let query = sqlx::query(sql::FINISH_JOB)
             .bind(column::<String>(&row, "job")?)
@@ -229,6 +231,11 @@ pub(super) fn millis(duration: Duration) -> i64 {
     TimeDelta::from_std(duration).map_or(i64::MAX, |delta| delta.num_milliseconds())
 }
 
+/// The way back.
+fn of_millis(millis: i64) -> Duration {
+    Duration::from_millis(u64::try_from(millis).unwrap_or_default())
+}
+
 fn missed_row(row: &SqliteRow) -> Result<MissedRow, StoreError> {
     Ok(MissedRow {
         job: column(row, "job")?,
@@ -276,5 +283,7 @@ fn run_row(row: &SqliteRow) -> Result<RunRow, StoreError> {
         reason: column(row, "reason")?,
         blocked_by: optional_run_id(row, "blocked_by")?,
         output_tail: column(row, "output_tail")?,
+        cpu: column::<Option<i64>>(row, "cpu_ms")?.map(of_millis),
+        memory_peak_kib: column::<Option<i64>>(row, "memory_peak_kib")?.and_then(|kib| u64::try_from(kib).ok()),
     })
 }

@@ -29,7 +29,7 @@ pub(in crate::store::postgres) const START: &str = "SELECT cronlatch_start_v1($1
 
 pub(in crate::store::postgres) const FINISH: &str = "
 SELECT recorded, lock, followers, followed
-FROM cronlatch_finish_v2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
+FROM cronlatch_finish_v3($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
 
 pub(in crate::store::postgres) const GIVE_BACK: &str = "SELECT cronlatch_give_back_v1($1, $2, $3, $4, $5, $6) AS given";
 
@@ -86,7 +86,8 @@ ORDER BY id DESC LIMIT $4";
 
 pub(in crate::store::postgres) const HISTORY: &str = "
 SELECT id, job, scheduled_at, target, origin, attempt, trigger, state, host, resource, token, claimed_at, started_at,
-       finished_at, wait_until, not_before, exit_code, signal, reason, blocked_by, output_tail
+       finished_at, wait_until, not_before, exit_code, signal, reason, blocked_by, output_tail,
+       cpu_ms, memory_peak_kib
 FROM runs
 WHERE ($1::text IS NULL OR job = $1) AND ($2::text IS NULL OR state = $2)
   AND ($3::timestamptz IS NULL OR scheduled_at >= $3) AND ($4::uuid IS NULL OR id < $4)

@@ -58,7 +58,7 @@ FROM cronlatch_now_v1 c LEFT JOIN runs r ON r.id = $1 AND r.owner = $2 AND r.tok
 pub(in crate::store::sqlite) const FINISH: &str = "
 UPDATE runs
 SET state = $2, exit_code = $3, signal = $4, reason = $5, finished_at = $6, started_at = coalesce(started_at, $7),
-    output_tail = $8
+    output_tail = $8, cpu_ms = $9, memory_peak_kib = $10
 WHERE id = $1";
 
 /// A late success: what waits to be run again in its place is not needed.
@@ -229,7 +229,8 @@ ORDER BY id DESC LIMIT $4";
 
 pub(in crate::store::sqlite) const HISTORY: &str = "
 SELECT id, job, scheduled_at, target, origin, attempt, trigger, state, host, resource, token, claimed_at, started_at,
-       finished_at, wait_until, not_before, exit_code, signal, reason, blocked_by, output_tail
+       finished_at, wait_until, not_before, exit_code, signal, reason, blocked_by, output_tail,
+       cpu_ms, memory_peak_kib
 FROM runs
 WHERE ($1 IS NULL OR job = $1) AND ($2 IS NULL OR state = $2)
   AND ($3 IS NULL OR scheduled_at >= $3) AND ($4 IS NULL OR id < $4)
