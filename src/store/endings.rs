@@ -73,6 +73,21 @@ pub struct Finished {
     pub followed: Vec<(JobName, RunId)>,
 }
 
+/// The answer to a retry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retried {
+    /// The failure is recorded and the next attempt is the caller's, under the same lease. Also the answer
+    /// when the same retry is sent again.
+    Claimed {
+        /// Its number.
+        attempt: u32,
+    },
+    /// Somebody wants the run stopped. Nothing was written.
+    Cancelled,
+    /// The run is not the caller's any more, or its lock isn't. Nothing was written.
+    Gone,
+}
+
 /// What was found of a run's lock when it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockAtEnd {

@@ -11,7 +11,7 @@ use cronlatch::job::JobName;
 use cronlatch::lock::{FencingToken, Owner, PublicOwner, Resource, Ttl};
 use cronlatch::store::{
     Acquire, Acquired, CatchUpPlan, Claim, Claimant, Claimed, Ending, Follower, Grant, Holder, HostBeat, JobSeen,
-    LockRow, Pausing, Renewal, RunFilter, RunKey, RunRow, SharedStore, Taken,
+    LockRow, Pausing, Renewal, RunFilter, RunKey, RunRow, SharedStore, Taken, WhenHeld,
 };
 use cronlatch::trigger::{RunId, RunState, Target, Trigger, TriggerKind};
 use tokio::sync::Barrier;
@@ -177,7 +177,7 @@ impl Host {
             attempt: 1,
             kind: TriggerKind::Schedule,
             claimant: self.claimant(&format!("job:{name}")),
-            wait: None,
+            when_held: WhenHeld::Skip,
             start_deadline: TTL,
             reruns_left: 0,
         }
