@@ -10,8 +10,8 @@ use cronlatch::fleet::{HostName, InstanceId};
 use cronlatch::job::JobName;
 use cronlatch::lock::{FencingToken, Owner, PublicOwner, Resource, Ttl};
 use cronlatch::store::{
-    Acquire, Acquired, CatchUpPlan, Claim, Claimant, Claimed, Ending, Follower, Grant, Holder, HostBeat, JobSeen,
-    LockRow, Pausing, Renewal, RunFilter, RunKey, RunRow, SharedStore, Taken, WhenHeld,
+    Acquire, Acquired, Cancel, CatchUpPlan, Claim, Claimant, Claimed, Ending, Follower, Grant, Holder, HostBeat,
+    JobSeen, LockRow, Pausing, Renewal, RunFilter, RunKey, RunRow, SharedStore, Taken, WhenHeld,
 };
 use cronlatch::trigger::{RunId, RunState, Target, Trigger, TriggerKind};
 use tokio::sync::Barrier;
@@ -329,4 +329,19 @@ pub fn accounted(from: DateTime<Utc>, through: DateTime<Utc>) -> CatchUpPlan {
         ranges: vec![],
         late: vec![],
     }
+}
+
+/// The ending of a run whose process failed.
+pub fn failure() -> Ending {
+    Ending { exit_code: Some(1), ..ending(RunState::Failed) }
+}
+
+/// The key of the attempt that follows one under the same lease.
+pub fn next_attempt(key: &RunKey) -> RunKey {
+    RunKey { run: RunId::generate(), ..key.clone() }
+}
+
+/// A wish that a run stop.
+pub fn cancel() -> Cancel {
+    Cancel { by: "anna@laptop".to_owned(), reason: Some("it hangs".to_owned()) }
 }
