@@ -79,6 +79,7 @@ mod store {
 
     mod disagreeing;
     mod fleet;
+    mod former_version;
     mod registering;
     mod schema;
     mod upgrading;
