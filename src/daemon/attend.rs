@@ -220,6 +220,7 @@ impl Shared {
                     kind: claim.kind,
                     owner: claim.claimant.owner,
                     resource: claim.claimant.resource,
+                    retries: 0,
                     followers: self.plan().followers(&due.job, &self.site),
                 };
                 return Some((assignment, grant));

@@ -204,6 +204,7 @@ impl Attempt {
             kind: self.waiting.kind,
             owner: self.claimant.owner,
             resource: self.claimant.resource,
+            retries: self.waiting.retries,
             followers,
         });
         let permit = self.permit;

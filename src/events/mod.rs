@@ -31,8 +31,8 @@ pub use lock::{
 };
 pub use run::{
     AfterLoss, RunEnded, RunLabel, run_cancelled, run_claimed_elsewhere, run_failed, run_followed, run_given_back,
-    run_lost, run_missed, run_output, run_second_result, run_skipped, run_started, run_succeeded, run_timed_out,
-    run_unrecorded, triggers_left_out, triggers_missed,
+    run_lost, run_missed, run_output, run_second_result, run_skipped, run_started, run_stop_asked, run_succeeded,
+    run_timed_out, run_unrecorded, triggers_left_out, triggers_missed,
 };
 
 /// Who logs, in every line.

@@ -129,6 +129,11 @@ pub fn run_cancelled(label: RunLabel<'_>, ended: &RunEnded<'_>) {
     );
 }
 
+/// Somebody wants it stopped, or a newer trigger of its job; it gets TERM, its grace and KILL.
+pub fn run_stop_asked(run: RunId, reason: &str) {
+    event!(info, "run.stop_asked", { run = %run, reason, }, "{run} is asked to stop: {reason}");
+}
+
 /// Its lease ended before it did, or its host died.
 pub fn run_lost(label: RunLabel<'_>, on_host: &str, reason: &str, after: AfterLoss) {
     let (rerun, next) = match after {

@@ -1,8 +1,9 @@
+use std::borrow::Cow;
 use std::time::Duration;
 
 use crate::events::{self, AfterLoss, RunEnded, RunLabel};
 use crate::shim::Exit;
-use crate::store::{Ending, Loss};
+use crate::store::{Asked, Ending, Loss};
 use crate::trigger::RunState;
 
 /// Why a run was stopped before it ended by itself.
@@ -16,26 +17,30 @@ pub(super) enum StopCause {
     LeaseLost(Loss),
     /// The daemon stops.
     Drained,
+    /// Somebody wants so, or a newer trigger of the job.
+    Asked(Asked),
 }
 
 impl StopCause {
-    /// In one word, for the row.
-    pub(super) fn reason(&self) -> &'static str {
-        match self {
+    /// For the row: in one word, but what somebody says.
+    pub(super) fn reason(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
             Self::Timeout => "timeout",
             Self::LeaseEnding => "lease_not_renewed",
             Self::LeaseLost(Loss::Expired) => "lease_expired",
             Self::LeaseLost(Loss::TakenOver(_)) => "lease_taken_over",
             Self::LeaseLost(Loss::Gone) => "lease_gone",
             Self::Drained => "drained",
-        }
+            Self::Asked(Asked::Replaced { .. }) => "replaced",
+            Self::Asked(Asked::Cancelled(cancel)) => return Cow::Owned(cancel.in_words()),
+        })
     }
 
     fn state(&self) -> RunState {
         match self {
             Self::Timeout => RunState::Failed,
             Self::LeaseEnding | Self::LeaseLost(_) => RunState::Lost,
-            Self::Drained => RunState::Cancelled,
+            Self::Drained | Self::Asked(_) => RunState::Cancelled,
         }
     }
 }
@@ -44,9 +49,9 @@ impl StopCause {
 ///
 /// A process that ends well after it was told to stop counts as stopped: nobody knows whether it
 /// did all of its work.
-pub(super) fn judge(exit: Exit, stopped: Option<&StopCause>) -> (RunState, Option<&'static str>) {
+pub(super) fn judge(exit: Exit, stopped: Option<&StopCause>) -> (RunState, Option<String>) {
     match (stopped, exit) {
-        (Some(cause), _) => (cause.state(), Some(cause.reason())),
+        (Some(cause), _) => (cause.state(), Some(cause.reason().into_owned())),
         (None, Exit::Code(0)) => (RunState::Succeeded, None),
         (None, Exit::Code(_) | Exit::Signal(_)) => (RunState::Failed, None),
     }
@@ -77,14 +82,20 @@ pub(super) fn announce(label: RunLabel<'_>, host: &str, ending: &Ending, duratio
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::Cancel;
 
     #[test]
     fn a_clean_exit_after_a_stop_is_no_success() {
         assert_eq!(judge(Exit::Code(0), None), (RunState::Succeeded, None));
-        assert_eq!(judge(Exit::Code(0), Some(&StopCause::Drained)), (RunState::Cancelled, Some("drained")));
+        let reason = |reason: &str| Some(reason.to_owned());
+        assert_eq!(judge(Exit::Code(0), Some(&StopCause::Drained)), (RunState::Cancelled, reason("drained")));
+        let cancel = Cancel { by: "anna".to_owned(), reason: reason("it hangs") };
+        let asked = StopCause::Asked(Asked::Cancelled(cancel));
+        let in_words = reason("cancelled by anna: it hangs");
+        assert_eq!(judge(Exit::Signal(15), Some(&asked)), (RunState::Cancelled, in_words));
         assert_eq!(judge(Exit::Signal(9), None), (RunState::Failed, None));
-        assert_eq!(judge(Exit::Signal(15), Some(&StopCause::Timeout)), (RunState::Failed, Some("timeout")));
+        assert_eq!(judge(Exit::Signal(15), Some(&StopCause::Timeout)), (RunState::Failed, reason("timeout")));
         let lost = StopCause::LeaseLost(Loss::Expired);
-        assert_eq!(judge(Exit::Signal(15), Some(&lost)), (RunState::Lost, Some("lease_expired")));
+        assert_eq!(judge(Exit::Signal(15), Some(&lost)), (RunState::Lost, reason("lease_expired")));
     }
 }

@@ -5,6 +5,7 @@ use tokio::sync::watch;
 
 use super::ending::{StopCause, codes, judge};
 use super::pump::Pump;
+use super::stops::StopTicket;
 use super::supervise::{Assignment, Runner, Stop};
 use crate::clock::BootInstant;
 use crate::lease::{Deadline, LeaseState};
@@ -30,6 +31,8 @@ pub(super) struct Running<'a> {
     /// The lease's, as it stands.
     deadline: Deadline,
     started: BootInstant,
+    /// Through which it is asked to stop.
+    ticket: StopTicket,
     stopping: Option<Stopping>,
 }
 
@@ -40,9 +43,11 @@ impl<'a> Running<'a> {
         key: &'a RunKey,
         child: Child,
         lease: watch::Receiver<LeaseState>,
+        ticket: StopTicket,
     ) -> Self {
         let deadline = lease.borrow().deadline();
-        Self { runner, assignment, key, child, lease, deadline, started: BootInstant::now(), stopping: None }
+        let started = BootInstant::now();
+        Self { runner, assignment, key, child, lease, deadline, started, ticket, stopping: None }
     }
 
     /// Waits for the process to end, stops it when it has to be stopped, and reaps its group.
@@ -56,7 +61,6 @@ impl<'a> Running<'a> {
         };
         let (state, reason) = judge(exit, self.stopping.as_ref().map(|stopping| &stopping.cause));
         let (exit_code, signal) = codes(exit);
-        let reason = reason.map(str::to_owned);
         let (started_at, finished_at) = (Some(started_at), ended_at);
         // Known once a shim reaps the tree.
         let (cpu, memory_peak_kib) = (None, None);
@@ -83,6 +87,7 @@ impl<'a> Running<'a> {
                     killed = true;
                 }
                 () = reached(timeout_at), if !told => self.stop(StopCause::Timeout),
+                asked = self.ticket.asked(), if !told => self.stop(StopCause::Asked(asked)),
                 asked = wait_for_stop(&mut stop, told), if !killed => {
                     self.stop(StopCause::Drained);
                     if asked == Stop::Kill {

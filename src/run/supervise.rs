@@ -9,6 +9,7 @@ use super::environment::{directory, environment};
 use super::exhaustion::Exhaustion;
 use super::pump::Pump;
 use super::running::Running;
+use super::stops::Stops;
 use crate::clock::{BootInstant, DatabaseClock};
 use crate::events::{self, RunLabel};
 use crate::fleet::{HostName, InstanceId};
@@ -72,6 +73,8 @@ pub struct Assignment {
     pub owner: Owner,
     /// Its lock.
     pub resource: Resource,
+    /// How many attempts up to this one were retries.
+    pub retries: u32,
     /// What is due after its success.
     pub followers: Vec<Follower>,
 }
@@ -93,6 +96,8 @@ pub struct Runner {
     pub spawner: Spawner,
     /// Whether they could be started lately.
     pub exhaustion: Exhaustion,
+    /// The runs under way, for whoever wants one of them stopped.
+    pub stops: Stops,
     /// The database's clock.
     pub clock: Arc<DatabaseClock>,
     /// Written by the daemon, read by every run.
@@ -120,6 +125,7 @@ impl Runner {
     /// Dropped, the job is killed and its lease runs out; recovery counts it as lost. It is not to
     /// be raced: stop it through [`Runner::stop`].
     pub async fn supervise(&self, assignment: &Arc<Assignment>, grant: &Grant) -> Supervised {
+        let ticket = self.stops.register(assignment.run);
         let token = grant.token;
         let key = RunKey {
             run: assignment.run,
@@ -151,7 +157,7 @@ impl Runner {
                 let late = assignment.lateness(started_at);
                 events::run_started(assignment.label(Some(token)), late, assignment.kind.as_str());
                 let pump = child.take_output().map(|output| Pump::start(output, assignment, token));
-                let running = Running::new(self, assignment, &key, child, held.lease.watch());
+                let running = Running::new(self, assignment, &key, child, held.lease.watch(), ticket);
                 let ending = running.run_out(pump, started_at).await;
                 self.finish(held, &ending).await
             }

@@ -51,6 +51,16 @@ pub enum Asked {
     },
 }
 
+impl Asked {
+    /// For people.
+    pub fn in_words(&self) -> String {
+        match self {
+            Self::Cancelled(cancel) => cancel.in_words(),
+            Self::Replaced { by } => format!("replaced by {by}"),
+        }
+    }
+}
+
 /// A request that a run stop, which its host has not answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenCancel {
