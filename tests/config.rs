@@ -34,15 +34,11 @@ fn each_fault_of_a_job_is_told_with_its_place_and_its_remedy() {
     let cases = [
         (
             r#"overlap = "always""#,
-            r#"jobs.a.overlap = "always": not one of "skip", "wait"; write overlap = "skip" or "wait""#,
-        ),
-        (
-            r#"overlap = "replace""#,
-            r#"jobs.a.overlap = "replace": not supported by this version yet; write overlap = "skip" or "wait""#,
+            r#"jobs.a.overlap = "always": not one of "skip", "wait", "replace"; write overlap = "skip" or "wait" or "replace""#,
         ),
         (
             "overlap = 1",
-            r#"jobs.a.overlap = 1: expected a string, not a whole number; write overlap = "skip" or "wait""#,
+            r#"jobs.a.overlap = 1: expected a string, not a whole number; write overlap = "skip" or "wait" or "replace""#,
         ),
         ("timeout = 30", r#"jobs.a.timeout = 30: a duration without a unit; write "30s" if seconds are meant"#),
         (

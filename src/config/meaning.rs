@@ -123,9 +123,12 @@ impl Making<'_> {
 
     /// `wait_for` in `[defaults]` is for those jobs that wait; in a job that doesn't it is a mistake.
     fn overlap(&mut self) -> Overlap {
-        if self.keys.overlap.value() == Some(OverlapWord::Wait) {
-            let start_deadline = self.keys.start_deadline.value_or(START_DEADLINE);
-            return Overlap::Wait(self.keys.wait_for.value_or(start_deadline));
+        let start_deadline = self.keys.start_deadline.value_or(START_DEADLINE);
+        let wait_for = self.keys.wait_for.value_or(start_deadline);
+        match self.keys.overlap.value() {
+            Some(OverlapWord::Wait) => return Overlap::Wait(wait_for),
+            Some(OverlapWord::Replace) => return Overlap::Replace(wait_for),
+            Some(OverlapWord::Skip) | None => {}
         }
         if !self.keys.overlap.is_refused() {
             self.problems.extend(self.job.keys.wait_for.needs("wait_for", "overlap = \"wait\""));

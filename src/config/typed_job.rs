@@ -48,6 +48,7 @@ pub struct NamedJob {
 pub enum OverlapWord {
     Skip,
     Wait,
+    Replace,
 }
 
 /// `on_crash`.
@@ -88,7 +89,10 @@ impl TypedJob {
             lock: section.field("lock", |value| value.checked(Resource::new)),
             timing: TypedTiming::read(section),
             overlap: section.field("overlap", |value| {
-                value.word(&[("skip", OverlapWord::Skip), ("wait", OverlapWord::Wait)], &["replace"])
+                value.word(
+                    &[("skip", OverlapWord::Skip), ("wait", OverlapWord::Wait), ("replace", OverlapWord::Replace)],
+                    &[],
+                )
             }),
             wait_for: section.field("wait_for", |value| value.duration(MOMENT)),
             timeout: section.field("timeout", |value| value.duration(MOMENT)),
