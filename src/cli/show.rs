@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use clap::Args;
 use uuid::Uuid;
 
-use super::history::{newest_of, run_of};
+use super::history::{Found, find as by_beginning, newest_of, run_of};
 use super::runs::{object, took, why};
 use super::store::Opened;
 use super::{Failure, print, print_json, when};
@@ -15,7 +15,7 @@ use crate::trigger::RunId;
 
 #[derive(Args, Debug)]
 pub(super) struct Show {
-    /// The run's id, as `runs` and the log have it; or a job, for its newest run
+    /// The run's id, as `runs` and the log have it, or its beginning; or a job, for its newest run
     #[arg(value_name = "ID")]
     run: String,
     /// One JSON array with one object instead of text
@@ -55,7 +55,14 @@ impl Show {
 async fn find(store: &SharedStore, wanted: &Wanted) -> Result<Option<(RunRow, Option<RunRow>)>, StoreError> {
     let row = match wanted {
         Wanted::Id(run) => run_of(store, *run).await?,
-        Wanted::NewestOf(job) => newest_of(store, job).await?,
+        Wanted::NewestOf(job) => match newest_of(store, job).await? {
+            // A job's name may look like the beginning of an id, and comes first.
+            None => match by_beginning(store, job.as_str()).await? {
+                Found::One(row) => Some(*row),
+                Found::None | Found::Many => None,
+            },
+            row => row,
+        },
     };
     let Some(row) = row else { return Ok(None) };
     let blocker = match row.blocked_by {
