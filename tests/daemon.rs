@@ -8,6 +8,8 @@ mod support;
 
 #[path = "daemon/accounting.rs"]
 mod accounting;
+#[path = "daemon/cancel.rs"]
+mod cancel;
 #[path = "daemon/catch_up.rs"]
 mod catch_up;
 #[path = "daemon/clock.rs"]
@@ -38,6 +40,8 @@ mod placement;
 mod processes;
 #[path = "daemon/reload.rs"]
 mod reload;
+#[path = "daemon/replace.rs"]
+mod replace;
 #[path = "daemon/replies.rs"]
 mod replies;
 #[path = "daemon/splay.rs"]
