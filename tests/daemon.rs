@@ -8,6 +8,8 @@ mod support;
 
 #[path = "daemon/accounting.rs"]
 mod accounting;
+#[path = "daemon/cancel.rs"]
+mod cancel;
 #[path = "daemon/catch_up.rs"]
 mod catch_up;
 #[path = "daemon/cgroup.rs"]
@@ -44,8 +46,12 @@ mod placement;
 mod processes;
 #[path = "daemon/reload.rs"]
 mod reload;
+#[path = "daemon/replace.rs"]
+mod replace;
 #[path = "daemon/replies.rs"]
 mod replies;
+#[path = "daemon/retrying.rs"]
+mod retrying;
 #[path = "daemon/splay.rs"]
 mod splay;
 #[path = "daemon/start.rs"]

@@ -14,7 +14,7 @@ use cronlatch::job::JobName;
 use cronlatch::lock::{Owner, Resource, Ttl};
 use cronlatch::store::{
     Claim, Claimant, Claimed, Ending, HostBeat, JobSeen, Location, OpenOptions, Renewal, Renewed, RunKey, SharedStore,
-    open,
+    WhenHeld, open,
 };
 use cronlatch::trigger::{RunId, RunState, Target, Trigger, TriggerKind};
 use support::pgbouncer::Pgbouncer;
@@ -61,7 +61,7 @@ fn claim(host: &HostName, instance: InstanceId, number: u32) -> Claim {
             ttl: Ttl::new(Duration::from_secs(60)).unwrap(),
             expected_now: None,
         },
-        wait: None,
+        when_held: WhenHeld::Skip,
         start_deadline: Duration::from_secs(60),
         reruns_left: 0,
     }
@@ -115,6 +115,8 @@ async fn live(store: SharedStore, number: usize, epoch: Arc<Vec<Trigger>>) -> us
             started_at: None,
             finished_at: Utc::now(),
             output_tail: None,
+            cpu: None,
+            memory_peak_kib: None,
         };
         assert!(store.finish(&key, &ending, &[]).await.unwrap().recorded);
         store.recover(None).await.unwrap();

@@ -59,6 +59,7 @@ mod store {
     mod renewing;
     mod waiting_in_line;
 
+    mod cancelling;
     mod catching_up;
     mod claim_race;
     mod claiming;
@@ -69,6 +70,8 @@ mod store {
     mod pausing;
     mod pruning;
     mod recovering;
+    mod replacing;
+    mod retrying;
     mod running_late;
     mod starting;
     mod taking;
@@ -76,6 +79,7 @@ mod store {
 
     mod disagreeing;
     mod fleet;
+    mod former_version;
     mod registering;
     mod schema;
     mod upgrading;

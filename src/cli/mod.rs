@@ -1,6 +1,7 @@
 //! Floor 7: the commands. Each is one file; this one reads the arguments and turns failures into
 //! exit codes from `sysexits.h`.
 
+mod cancel;
 mod check;
 mod daemon;
 mod failure;
@@ -48,6 +49,8 @@ enum Command {
     Locks(locks::Locks),
     /// Show the history, newest first
     Runs(runs::Runs),
+    /// Stop a run, wherever it is under way
+    Cancel(cancel::Cancel),
     /// Bring the tables to this version
     Migrate,
     /// Make jobs of crontabs, and compare old and new times
@@ -71,6 +74,7 @@ pub fn main() -> ExitCode {
         Command::Status(status) => status.run(&path),
         Command::Locks(locks) => locks.run(&path),
         Command::Runs(runs) => runs.run(&path),
+        Command::Cancel(cancel) => cancel.run(&path),
         Command::Migrate => migrate::run(&path),
         Command::Import(import) => import.run(),
     };

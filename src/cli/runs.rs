@@ -180,6 +180,15 @@ pub(super) fn why(row: &RunRow) -> Option<String> {
     }
 }
 
+/// The same with the attempt, of those after the first: each is a line of its own.
+fn why_of_attempt(row: &RunRow) -> String {
+    match (why(row), row.attempt) {
+        (why, 1) => why.unwrap_or_default(),
+        (Some(why), attempt) => format!("{why} (attempt {attempt})"),
+        (None, attempt) => format!("attempt {attempt}"),
+    }
+}
+
 fn cells(row: &RunRow, now: DateTime<Utc>) -> Vec<String> {
     vec![
         row.job.clone(),
@@ -188,7 +197,7 @@ fn cells(row: &RunRow, now: DateTime<Utc>) -> Vec<String> {
         row.state.to_string(),
         row.host.clone().unwrap_or_default(),
         took(row).unwrap_or_default(),
-        why(row).unwrap_or_default(),
+        why_of_attempt(row),
         row.run.to_string(),
     ]
 }
@@ -214,6 +223,8 @@ pub(super) fn object(row: &RunRow) -> serde_json::Value {
         "signal": row.signal,
         "reason": row.reason,
         "blocked_by": row.blocked_by.map(|run| run.to_string()),
+        "cpu_ms": row.cpu.map(|cpu| u64::try_from(cpu.as_millis()).unwrap_or(u64::MAX)),
+        "memory_peak_kib": row.memory_peak_kib,
         "output_tail": row.output_tail,
     })
 }

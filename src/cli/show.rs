@@ -4,17 +4,18 @@ use chrono::{DateTime, Utc};
 use clap::Args;
 use uuid::Uuid;
 
-use super::history::{newest_of, run_of};
+use super::history::{Found, find as by_beginning, newest_of, run_of};
 use super::runs::{object, took, why};
 use super::store::Opened;
 use super::{Failure, print, print_json, when};
+use crate::clock::human;
 use crate::job::JobName;
 use crate::store::{RunRow, SharedStore, StoreError};
 use crate::trigger::RunId;
 
 #[derive(Args, Debug)]
 pub(super) struct Show {
-    /// The run's id, as `runs` and the log have it; or a job, for its newest run
+    /// The run's id, as `runs` and the log have it, or its beginning; or a job, for its newest run
     #[arg(value_name = "ID")]
     run: String,
     /// One JSON array with one object instead of text
@@ -54,7 +55,14 @@ impl Show {
 async fn find(store: &SharedStore, wanted: &Wanted) -> Result<Option<(RunRow, Option<RunRow>)>, StoreError> {
     let row = match wanted {
         Wanted::Id(run) => run_of(store, *run).await?,
-        Wanted::NewestOf(job) => newest_of(store, job).await?,
+        Wanted::NewestOf(job) => match newest_of(store, job).await? {
+            // A job's name may look like the beginning of an id, and comes first.
+            None => match by_beginning(store, job.as_str()).await? {
+                Found::One(row) => Some(*row),
+                Found::None | Found::Many => None,
+            },
+            row => row,
+        },
     };
     let Some(row) = row else { return Ok(None) };
     let blocker = match row.blocked_by {
@@ -90,6 +98,8 @@ fn text(row: &RunRow, blocker: Option<&RunRow>, now: DateTime<Utc>) -> String {
         ("started", row.started_at.map(at)),
         ("finished", row.finished_at.map(at)),
         ("took", took(row)),
+        ("cpu time", row.cpu.map(human)),
+        ("memory", row.memory_peak_kib.map(memory)),
         ("exit code", row.exit_code.map(|code| code.to_string())),
         ("signal", row.signal.map(|signal| signal.to_string())),
     ];
@@ -101,6 +111,15 @@ fn text(row: &RunRow, blocker: Option<&RunRow>, now: DateTime<Utc>) -> String {
         text.push_str(if output.ends_with('\n') { "" } else { "\n" });
     }
     text
+}
+
+/// KiB as people read them.
+fn memory(kib: u64) -> String {
+    const MIB: u64 = 1_024;
+    match kib {
+        0..MIB => format!("{kib} KiB"),
+        _ => format!("{}.{} MiB", kib / MIB, kib % MIB * 10 / MIB),
+    }
 }
 
 /// Without control characters but tab and line feed: a job's output must not drive the terminal.

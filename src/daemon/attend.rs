@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit};
 
 use super::Shared;
@@ -16,7 +16,7 @@ use crate::events::{self, Contention, RunLabel, Takeover};
 use crate::job::{Job, Overlap, RunOn};
 use crate::lock::Owner;
 use crate::run::{Assignment, Stop, Supervised};
-use crate::store::{Became, Claim, Claimant, Claimed, Grant, Holder};
+use crate::store::{Became, Claim, Claimant, Claimed, Grant, Holder, WhenHeld};
 use crate::trigger::{RunId, TriggerKind, claim_delay, rank};
 
 /// How long a trigger that is early waits before it looks at the clock again, which may be set.
@@ -172,9 +172,10 @@ impl Shared {
     }
 
     fn new_claim(&self, due: &Due) -> Claim {
-        let wait = match due.job.overlap {
-            Overlap::Skip => None,
-            Overlap::Wait(wait) | Overlap::Replace(wait) => Some(wait),
+        let when_held = match due.job.overlap {
+            Overlap::Skip => WhenHeld::Skip,
+            Overlap::Wait(wait) => WhenHeld::Wait(wait),
+            Overlap::Replace(wait) => WhenHeld::Replace(wait),
         };
         Claim {
             run: RunId::generate(),
@@ -182,7 +183,7 @@ impl Shared {
             attempt: 1,
             kind: TriggerKind::Schedule,
             claimant: self.claimant(&due.job),
-            wait,
+            when_held,
             start_deadline: due.job.start_deadline,
             reruns_left: reruns(&due.job),
         }
@@ -219,6 +220,7 @@ impl Shared {
                     kind: claim.kind,
                     owner: claim.claimant.owner,
                     resource: claim.claimant.resource,
+                    retries: 0,
                     followers: self.plan().followers(&due.job, &self.site),
                 };
                 return Some((assignment, grant));
@@ -264,12 +266,12 @@ fn say_granted(assignment: &Assignment, grant: &Grant) {
 }
 
 /// The lock is somebody else's.
-fn say_held(label: RunLabel<'_>, holder: Option<&Holder>, became: Became) {
+pub(super) fn say_held(label: RunLabel<'_>, holder: Option<&Holder>, became: Became) {
+    let at = |until: DateTime<Utc>| until.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
     let outcome = match became {
         Became::Skipped(reason) => format!("it is skipped ({reason})"),
-        Became::Waiting { until } => {
-            format!("it waits until {}", until.to_rfc3339_opts(chrono::SecondsFormat::Secs, true))
-        }
+        Became::Waiting { until } => format!("it waits until {}", at(until)),
+        Became::Replacing { until } => format!("it replaces that run, and waits for its end until {}", at(until)),
     };
     if let Some(holder) = holder {
         events::lock_contended(

@@ -10,6 +10,7 @@
 //! | `recovery` | finds runs whose host is gone |
 //! | `beat` | says that this daemon lives, hears who else does, reads the clock |
 //! | `catch_up` | settles triggers that nobody took |
+//! | `requests` | stops runs that somebody wants stopped |
 //! | `pruning` | forgets what is older than it is kept |
 //! | `stopping` | obeys the orders, drains |
 //!
@@ -27,6 +28,7 @@ mod pruning;
 mod pursuit;
 mod queue;
 mod recovery;
+mod requests;
 mod site;
 mod stopping;
 #[cfg(test)]
@@ -50,7 +52,7 @@ use crate::clock::DatabaseClock;
 use crate::events;
 use crate::fleet::{HostName, InstanceId, Label};
 use crate::lease::Keeper;
-use crate::run::{Exhaustion, Notifier, Runner, Stop};
+use crate::run::{Exhaustion, Notifier, Runner, Stop, Stops};
 use crate::shim::{Executable, Spawner};
 use crate::store::{SharedStore, StoreError};
 use beat::Heard;
@@ -178,6 +180,7 @@ impl Daemon {
             notices: Notifier::start(options.host.clone(), store.clone(), spawner.clone()),
             spawner,
             exhaustion: Exhaustion::default(),
+            stops: Stops::default(),
             clock: clock.clone(),
             stop: stop.subscribe(),
         };
@@ -278,6 +281,7 @@ impl Shared {
                 beat::beat_on(self, said),
                 recovery::recover_on(self, self.options.heartbeat),
                 catch_up::sweep_on(self, heard),
+                requests::heed_on(self),
                 pruning::prune_on(self),
                 self.reload_on(plans),
                 self.health.remind_on(),

@@ -8,10 +8,13 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Shared;
+use super::attend::say_held;
 use crate::clock::BootInstant;
+use crate::events::RunLabel;
 use crate::job::Job;
 use crate::run::{Assignment, Stop};
-use crate::store::{Claimant, Grant, StoreError, Taken, WaitingRun};
+use crate::store::{Became, Claimant, Grant, Holder, StoreError, Taken, WaitingRun};
+use crate::trigger::SkipReason;
 
 /// How often the tables are asked. A run that ends here asks at once.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -169,10 +172,26 @@ impl Attempt {
                 self.run(shared, grant);
                 Attempted::Over(Ok(()))
             }
+            Ok(Taken::Skipped(reason, holder)) => {
+                self.say_skipped(reason, &holder);
+                Attempted::Over(Ok(()))
+            }
             Ok(Taken::Held(_) | Taken::NotNow | Taken::Gone) => Attempted::Over(Ok(())),
             Err(error) if error.is_unknown() => Attempted::Unknown(Box::new(self), error),
             Err(error) => Attempted::Over(Err(error)),
         }
+    }
+
+    /// It waited to replace a run, and another has its lock now.
+    fn say_skipped(&self, reason: SkipReason, holder: &Holder) {
+        let label = RunLabel {
+            trigger: &self.waiting.trigger,
+            run: self.waiting.run,
+            attempt: self.waiting.attempt,
+            lock: &self.claimant.resource,
+            token: None,
+        };
+        say_held(label, Some(holder), Became::Skipped(reason));
     }
 
     fn run(self, shared: &Arc<Shared>, grant: Grant) {
@@ -185,6 +204,7 @@ impl Attempt {
             kind: self.waiting.kind,
             owner: self.claimant.owner,
             resource: self.claimant.resource,
+            retries: self.waiting.retries,
             followers,
         });
         let permit = self.permit;

@@ -224,6 +224,20 @@ pub fn run_cancelled(label: RunLabel<'_>, ended: &RunEnded<'_>) {
     );
 }
 
+/// Somebody wants it stopped, or a newer trigger of its job; it gets TERM, its grace and KILL.
+pub fn run_stop_asked(run: RunId, reason: &str) {
+    event!(info, "run.stop_asked", { run = %run, reason, }, "{run} is asked to stop: {reason}");
+}
+
+/// A failed run is tried again after a pause; this is the next attempt.
+pub fn run_retrying(label: RunLabel<'_>, pause: Duration) {
+    run_event!(
+        warn, "run.retrying", label,
+        { pause_ms = ms(pause), },
+        "{} is tried again in {} (attempt {})", label.trigger.job, human(pause), label.attempt
+    );
+}
+
 /// Its lease ended before it did, or its host died.
 pub fn run_lost(label: RunLabel<'_>, on_host: &str, reason: &str, after: AfterLoss) {
     let (rerun, next) = match after {

@@ -1,9 +1,10 @@
+use std::borrow::Cow;
 use std::time::Duration;
 
 use crate::events::{self, AfterLoss, RunEnded, RunLabel};
 use crate::job::SuccessCodes;
 use crate::shim::Exit;
-use crate::store::{Ending, Loss};
+use crate::store::{Asked, Ending, Loss};
 use crate::trigger::RunState;
 
 /// Why a run was stopped before it ended by itself.
@@ -17,26 +18,31 @@ pub(super) enum StopCause {
     LeaseLost(Loss),
     /// The daemon stops.
     Drained,
+    /// Somebody wants so, or a newer trigger of the job.
+    Asked(Asked),
 }
 
 impl StopCause {
-    /// In one word, for the row.
-    pub(super) fn reason(&self) -> &'static str {
-        match self {
+    /// For the row: in one word, but what somebody says.
+    pub(super) fn reason(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
             Self::Timeout => "timeout",
             Self::LeaseEnding => "lease_not_renewed",
             Self::LeaseLost(Loss::Expired) => "lease_expired",
             Self::LeaseLost(Loss::TakenOver(_)) => "lease_taken_over",
             Self::LeaseLost(Loss::Gone) => "lease_gone",
             Self::Drained => "drained",
-        }
+            Self::Asked(Asked::Replaced { .. }) => "replaced",
+            Self::Asked(Asked::Cancelled(cancel)) => return Cow::Owned(cancel.in_words()),
+        })
     }
 
-    fn state(&self) -> RunState {
+    /// What a run that was told so has come to.
+    pub(super) fn state(&self) -> RunState {
         match self {
             Self::Timeout => RunState::Failed,
             Self::LeaseEnding | Self::LeaseLost(_) => RunState::Lost,
-            Self::Drained => RunState::Cancelled,
+            Self::Drained | Self::Asked(_) => RunState::Cancelled,
         }
     }
 }
@@ -45,13 +51,9 @@ impl StopCause {
 ///
 /// A process that ends well after it was told to stop counts as stopped: nobody knows whether it
 /// did all of its work.
-pub(super) fn judge(
-    exit: Exit,
-    stopped: Option<&StopCause>,
-    success: &SuccessCodes,
-) -> (RunState, Option<&'static str>) {
+pub(super) fn judge(exit: Exit, stopped: Option<&StopCause>, success: &SuccessCodes) -> (RunState, Option<String>) {
     match (stopped, exit) {
-        (Some(cause), _) => (cause.state(), Some(cause.reason())),
+        (Some(cause), _) => (cause.state(), Some(cause.reason().into_owned())),
         (None, Exit::Code(code)) if success.has(code) => (RunState::Succeeded, None),
         (None, Exit::Code(_) | Exit::Signal(_)) => (RunState::Failed, None),
     }
@@ -82,16 +84,22 @@ pub(super) fn announce(label: RunLabel<'_>, host: &str, ending: &Ending, duratio
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::Cancel;
 
     #[test]
     fn a_clean_exit_after_a_stop_is_no_success() {
         let zero = SuccessCodes::default();
+        let reason = |reason: &str| Some(reason.to_owned());
         assert_eq!(judge(Exit::Code(0), None, &zero), (RunState::Succeeded, None));
-        assert_eq!(judge(Exit::Code(0), Some(&StopCause::Drained), &zero), (RunState::Cancelled, Some("drained")));
+        assert_eq!(judge(Exit::Code(0), Some(&StopCause::Drained), &zero), (RunState::Cancelled, reason("drained")));
+        let cancel = Cancel { by: "anna".to_owned(), reason: reason("it hangs") };
+        let asked = StopCause::Asked(Asked::Cancelled(cancel));
+        let in_words = reason("cancelled by anna: it hangs");
+        assert_eq!(judge(Exit::Signal(15), Some(&asked), &zero), (RunState::Cancelled, in_words));
         assert_eq!(judge(Exit::Signal(9), None, &zero), (RunState::Failed, None));
-        assert_eq!(judge(Exit::Signal(15), Some(&StopCause::Timeout), &zero), (RunState::Failed, Some("timeout")));
+        assert_eq!(judge(Exit::Signal(15), Some(&StopCause::Timeout), &zero), (RunState::Failed, reason("timeout")));
         let lost = StopCause::LeaseLost(Loss::Expired);
-        assert_eq!(judge(Exit::Signal(15), Some(&lost), &zero), (RunState::Lost, Some("lease_expired")));
+        assert_eq!(judge(Exit::Signal(15), Some(&lost), &zero), (RunState::Lost, reason("lease_expired")));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 use chrono::SecondsFormat;
 
-use super::supervise::Assignment;
+use super::assignment::Assignment;
 use crate::fleet::HostName;
 use crate::lock::FencingToken;
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::supervise::{Assignment, Runner, Stop, Supervised};
+use super::assignment::Assignment;
+use super::supervise::{Runner, Stop, Supervised};
 use crate::clock::BootInstant;
 use crate::events::{self, RunLabel};
 use crate::store::{Ending, Finished, Follower, LockAtEnd, RunKey, StoreError};

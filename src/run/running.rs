@@ -3,9 +3,11 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use tokio::sync::watch;
 
+use super::assignment::Assignment;
 use super::ending::{StopCause, codes, judge};
 use super::pump::Pump;
-use super::supervise::{Assignment, Runner, Stop};
+use super::stops::StopTicket;
+use super::supervise::{Runner, Stop};
 use crate::clock::BootInstant;
 use crate::events::{self, RunLabel};
 use crate::job::OnLeaseLost;
@@ -33,6 +35,8 @@ pub(super) struct Running<'a> {
     stopping: Option<StopCause>,
     /// When its shim has to have ended it, or said why not.
     answer_by: Option<BootInstant>,
+    /// Through which it is asked to stop.
+    ticket: &'a mut StopTicket,
 }
 
 impl<'a> Running<'a> {
@@ -42,6 +46,7 @@ impl<'a> Running<'a> {
         key: &'a RunKey,
         child: Child,
         lease: watch::Receiver<LeaseState>,
+        ticket: &'a mut StopTicket,
     ) -> Self {
         let deadline = lease.borrow().deadline();
         Self {
@@ -54,6 +59,7 @@ impl<'a> Running<'a> {
             started: BootInstant::now(),
             stopping: None,
             answer_by: None,
+            ticket,
         }
     }
 
@@ -72,9 +78,9 @@ impl<'a> Running<'a> {
         }
         let (state, reason) = judge(ended.exit, self.stopping.as_ref(), &self.assignment.job.success_codes);
         let (exit_code, signal) = codes(ended.exit);
-        let reason = reason.map(str::to_owned);
         let (started_at, finished_at) = (Some(started_at), ended_at);
-        Some(Ending { state, exit_code, signal, reason, started_at, finished_at, output_tail })
+        let (cpu, memory_peak_kib) = (Some(ended.cpu), Some(ended.memory_peak_kib));
+        Some(Ending { state, exit_code, signal, reason, started_at, finished_at, output_tail, cpu, memory_peak_kib })
     }
 
     /// Everything that can happen while the tree lives.
@@ -101,6 +107,7 @@ impl<'a> Running<'a> {
                     self.child.kill_shim();
                 }
                 () = reached(timeout_at), if !told => self.stop(StopCause::Timeout),
+                asked = self.ticket.asked(), if !told => self.stop(StopCause::Asked(asked)),
                 asked = wait_for_stop(&mut stop, told), if !killed => {
                     killed = asked == Stop::Kill;
                     self.drained(asked);

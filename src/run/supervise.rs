@@ -1,32 +1,25 @@
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use tokio::sync::watch;
 
+use super::assignment::Assignment;
+use super::attempt::Attempted;
 use super::ending::announce;
-use super::environment::{base_environment, environment};
 use super::exhaustion::Exhaustion;
 use super::notices::{Notifier, Occasion, RunPings, Signal};
-use super::pump::Pump;
-use super::running::Running;
+use super::retrying::Next;
+use super::stops::{StopTicket, Stops};
 use crate::clock::{BootInstant, DatabaseClock};
-use crate::events::{self, RunLabel};
+use crate::events;
 use crate::fleet::{HostName, InstanceId};
-use crate::job::{Job, OnLeaseLost, OutputNames, OutputTo, PingUrl};
 use crate::lease::{Deadline, KeeperHandle, Lease};
-use crate::lock::{FencingToken, Owner, Resource};
-use crate::shim::{Program, SpawnError, SpawnRequest, Spawner};
-use crate::store::{Ending, Follower, Grant, RunKey, SharedStore};
-use crate::trigger::{RunId, RunState, Trigger, TriggerKind};
+use crate::lock::FencingToken;
+use crate::shim::Spawner;
+use crate::store::{Ending, Grant, RunKey, SharedStore};
+use crate::trigger::RunState;
 
 /// Why a claim is given back whose lease is too short for a start.
-const TOO_LATE: &str = "too_little_time_left";
-
-/// How long a process may take to prepare itself: a name service that is away answers within this or not
-/// at all.
-const START_WITHIN: Duration = Duration::from_secs(30);
+pub(super) const TOO_LATE: &str = "too_little_time_left";
 
 /// What floor 6 tells all runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,39 +46,6 @@ pub enum Supervised {
     Abandoned,
 }
 
-/// A run under its lease.
-struct HeldRun<'a> {
-    assignment: &'a Assignment,
-    key: &'a RunKey,
-    lease: Lease,
-    held_since: BootInstant,
-    /// When its process was asked for.
-    started: BootInstant,
-    /// What monitoring services were told of it.
-    pings: Option<RunPings>,
-}
-
-/// A run that this host has been granted.
-#[derive(Clone, Debug)]
-pub struct Assignment {
-    /// Its name.
-    pub run: RunId,
-    /// Its job, as it was when the trigger came.
-    pub job: Arc<Job>,
-    /// Its trigger.
-    pub trigger: Trigger,
-    /// Which attempt.
-    pub attempt: u32,
-    /// What made it.
-    pub kind: TriggerKind,
-    /// The owner made for it.
-    pub owner: Owner,
-    /// Its lock.
-    pub resource: Resource,
-    /// What is due after its success.
-    pub followers: Vec<Follower>,
-}
-
 /// What all runs of a daemon share.
 #[derive(Debug)]
 pub struct Runner {
@@ -103,179 +63,117 @@ pub struct Runner {
     pub notices: Notifier,
     /// Whether they could be started lately.
     pub exhaustion: Exhaustion,
+    /// The runs under way, for whoever wants one of them stopped.
+    pub stops: Stops,
     /// The database's clock.
     pub clock: Arc<DatabaseClock>,
     /// Written by the daemon, read by every run.
     pub stop: watch::Receiver<Stop>,
 }
 
-impl Assignment {
-    /// How late a run of the schedule starts. A job that starts later than its instant is not late by
-    /// that, and what follows another run has no time of its own.
-    fn lateness(&self, started_at: DateTime<Utc>) -> Option<Duration> {
-        let since = (started_at - self.trigger.scheduled_at).to_std().unwrap_or_default();
-        (self.kind != TriggerKind::After).then(|| since.saturating_sub(self.job.start_delay))
-    }
-
-    /// The file that its output goes to, if its job names one.
-    pub fn output_path(&self, host: &HostName) -> Option<PathBuf> {
-        let OutputTo::File(file) = &self.job.output else { return None };
-        let names = OutputNames {
-            job: &self.job.name,
-            host,
-            run: &self.run.to_string(),
-            scheduled_at: self.trigger.scheduled_at,
-            zone: self.job.schedule.zone(),
-        };
-        Some(file.path(&names))
-    }
-
-    pub(super) fn label(&self, token: Option<FencingToken>) -> RunLabel<'_> {
-        RunLabel { trigger: &self.trigger, run: self.run, attempt: self.attempt, lock: &self.resource, token }
-    }
+/// One run after the other under one lease: an attempt, and its retries.
+pub(super) struct Tenure {
+    pub(super) lease: Lease,
+    pub(super) token: FencingToken,
+    held_since: BootInstant,
+    /// What monitoring services were told.
+    pub(super) pings: Option<RunPings>,
 }
 
 impl Runner {
-    /// Runs a job from its grant to its end, and writes the end. Returns when that is written or
-    /// can't be.
+    /// Runs a job from its grant to its end, retries included, and writes the end. Returns when that is
+    /// written or can't be.
     ///
     /// # Cancel safety
     /// Dropped, the job is killed and its lease runs out; recovery counts it as lost. It is not to
-    /// be raced: stop it through [`Runner::stop`].
+    /// be raced: stop it through [`Runner::stop`] or [`Runner::stops`].
     pub async fn supervise(&self, assignment: &Arc<Assignment>, grant: &Grant) -> Supervised {
-        let token = grant.token;
-        let key = RunKey {
-            run: assignment.run,
-            owner: assignment.owner.clone(),
-            resource: assignment.resource.clone(),
-            token,
-        };
         let timing = assignment.job.timing;
-        let deadline = Deadline::of(grant.valid_until, &timing);
-        if deadline.term_at.has_passed() {
+        let key = assignment.key(grant.token);
+        if Deadline::of(grant.valid_until, &timing).term_at.has_passed() {
             return self.give_back(assignment, &key, TOO_LATE).await;
         }
         if *self.stop.borrow() != Stop::No {
             return self.give_back(assignment, &key, "draining").await;
         }
+        let ticket = self.stops.register(assignment.run);
         let held_since = BootInstant::now();
         let lease = self.keeper.hold(grant, assignment.resource.clone(), assignment.owner.clone(), timing).await;
-        let mut held = HeldRun { assignment, key: &key, lease, held_since, started: BootInstant::now(), pings: None };
-        let started_at = self.clock.now();
-        let (file, writer) = self.start_writer(assignment).await.unzip();
-        let request = self.request(assignment, token, deadline);
-        let supervised = match self.spawner.spawn(&request, self.start_given_up(deadline)).await {
-            Ok(mut child) => {
-                self.exhaustion.started();
-                let late = assignment.lateness(started_at);
-                events::run_started(assignment.label(Some(token)), late, assignment.kind.as_str(), child.pid());
-                held.pings = self.ping_url(assignment).map(|url| self.notices.pings.start(&assignment.job.name, url));
-                let pump = child.take_output().map(|output| Pump::start(output, assignment, token, file));
-                let running = Running::new(self, assignment, &key, child, held.lease.watch());
-                match running.run_out(pump, started_at).await {
-                    Some(ending) => self.finish(held, &ending).await,
-                    None => self.abandon(held).await,
+        let tenure = Tenure { lease, token: grant.token, held_since, pings: None };
+        self.attempts(assignment.clone(), tenure, ticket).await
+    }
+
+    /// Attempts until one doesn't fail, or there is none left.
+    async fn attempts(&self, first: Arc<Assignment>, mut tenure: Tenure, mut ticket: StopTicket) -> Supervised {
+        let mut current = first;
+        let mut retries = 0;
+        loop {
+            let began = BootInstant::now();
+            let ending = match self.attempt(&current, &mut tenure, &mut ticket).await {
+                Attempted::Ended(ending) => ending,
+                Attempted::NotStarted(reason) => {
+                    tenure.lease.stop().await;
+                    return self.give_back(&current, &current.key(tenure.token), &reason).await;
                 }
+                Attempted::Vanished => return self.abandon(&current, tenure).await,
+            };
+            let took = BootInstant::now().since(began);
+            match self.next(&current, &ending, &tenure, retries).await {
+                Next::Attempt(next) => {
+                    announce(current.label(Some(tenure.token)), self.host.as_str(), &ending, took);
+                    retries += 1;
+                    ticket = self.stops.register(next.run);
+                    current = next;
+                    match self.pause(&current, &tenure, &mut ticket, retries).await {
+                        None => {}
+                        Some(Attempted::NotStarted(reason)) => {
+                            tenure.lease.stop().await;
+                            return self.give_back(&current, &current.key(tenure.token), &reason).await;
+                        }
+                        Some(Attempted::Ended(ending)) => {
+                            return self.finish(&current, tenure, &ending, began).await;
+                        }
+                        Some(Attempted::Vanished) => return self.abandon(&current, tenure).await,
+                    }
+                }
+                Next::End => return self.finish(&current, tenure, &ending, began).await,
+                Next::Unknown => return self.abandon(&current, tenure).await,
             }
-            Err(error) => {
-                drop(file);
-                self.not_started(held, error).await
-            }
-        };
-        if let Some(writer) = writer {
-            writer.finish(assignment, token).await;
-        }
-        supervised
-    }
-
-    fn request(&self, assignment: &Assignment, token: FencingToken, deadline: Deadline) -> SpawnRequest {
-        let job = &assignment.job;
-        SpawnRequest {
-            program: Program::Execute(job.command.argv()),
-            base_env: base_environment(),
-            env: environment(assignment, &self.host, token),
-            directory: job.directory.clone(),
-            setup: job.process.clone(),
-            deadline: match job.on_lease_lost {
-                OnLeaseLost::Kill => deadline.kill_at,
-                OnLeaseLost::Continue => BootInstant::NEVER,
-            },
-            kill_grace: job.timing.kill_grace(),
-            start_within: START_WITHIN.min(deadline.term_at.remaining()),
         }
     }
 
-    /// When a start is waited for no longer: nothing may run past `kill_at`, nor when the daemon
-    /// doesn't let jobs go on any more.
-    async fn start_given_up(&self, deadline: Deadline) {
-        let mut stop = self.stop.clone();
-        tokio::select! {
-            () = deadline.kill_at.reached() => {}
-            // An error means that the daemon's end of the channel is gone, and the daemon with it.
-            _ = stop.wait_for(|stop| *stop >= Stop::Terminate) => {}
-        }
-    }
-
-    /// What becomes of a run whose process is not there: it has failed, unless surely nothing of it
-    /// was executed and another host, or a later try, may do better.
-    async fn not_started(&self, held: HeldRun<'_>, error: SpawnError) -> Supervised {
-        let reason = match &error {
-            SpawnError::TooLate => TOO_LATE.to_owned(),
-            SpawnError::Exhausted(_) => {
-                self.exhaustion.failed();
-                error.to_string()
-            }
-            SpawnError::Job(_) | SpawnError::Hung(_) => {
-                return self.finish(held, &failed_to_start(&error, self.clock.now())).await;
-            }
-            SpawnError::Vanished => return self.abandon(held).await,
-        };
-        held.lease.stop().await;
-        self.give_back(held.assignment, held.key, &reason).await
-    }
-
-    /// Nobody knows whether processes of the run are left: its lock is not freed but runs out, after which
-    /// recovery counts the run as lost.
-    async fn abandon(&self, held: HeldRun<'_>) -> Supervised {
-        held.lease.stop().await;
-        events::run_abandoned(held.assignment.label(Some(held.key.token)));
+    /// Nobody knows whether processes of the run are left, or which run is to be ended: its lock is not freed but
+    /// runs out, after which recovery counts the run as lost.
+    async fn abandon(&self, assignment: &Assignment, tenure: Tenure) -> Supervised {
+        tenure.lease.stop().await;
+        events::run_abandoned(assignment.label(Some(tenure.token)));
         Supervised::Abandoned
     }
 
-    /// Stops the heartbeat, writes the end and frees the lock, in this order.
-    async fn finish(&self, mut held: HeldRun<'_>, ending: &Ending) -> Supervised {
-        let duration = BootInstant::now().since(held.started);
-        held.lease.stop().await;
-        let label = held.assignment.label(Some(held.key.token));
-        announce(label, self.host.as_str(), ending, duration);
-        self.record_end(held.assignment, held.key, ending, held.held_since).await;
-        self.ping_end(held.assignment, held.pings.take(), ending);
-        self.notices.take(&held.assignment.job, &held.assignment.trigger.target, Occasion::Ended(held.key.run));
+    /// Stops the heartbeat, writes the end and frees the lock, in this order; then tells whom the job tells.
+    async fn finish(
+        &self,
+        assignment: &Arc<Assignment>,
+        tenure: Tenure,
+        ending: &Ending,
+        began: BootInstant,
+    ) -> Supervised {
+        let took = BootInstant::now().since(began);
+        let Tenure { lease, token, held_since, pings } = tenure;
+        lease.stop().await;
+        announce(assignment.label(Some(token)), self.host.as_str(), ending, took);
+        let key: RunKey = assignment.key(token);
+        self.record_end(assignment, &key, ending, held_since).await;
+        self.ping_end(assignment, pings, ending);
+        self.notices.take(&assignment.job, &assignment.trigger.target, Occasion::Ended(key.run));
         Supervised::Ended
-    }
-
-    fn ping_url<'a>(&self, assignment: &'a Assignment) -> Option<&'a PingUrl> {
-        assignment.job.notices.as_ref()?.ping_url.as_ref()
     }
 
     /// A run that was cancelled has not done its work either.
     fn ping_end(&self, assignment: &Assignment, pings: Option<RunPings>, ending: &Ending) {
-        let Some(url) = self.ping_url(assignment) else { return };
+        let Some(url) = assignment.ping_url() else { return };
         let signal = if ending.state == RunState::Succeeded { Signal::Success } else { Signal::Failure };
         let output = ending.output_tail.as_deref().unwrap_or_default();
         self.notices.pings.end(pings, &assignment.job.name, url, signal, output);
-    }
-}
-
-/// The end of a run whose process could not be started.
-fn failed_to_start(error: &SpawnError, finished_at: DateTime<Utc>) -> Ending {
-    Ending {
-        state: RunState::Failed,
-        exit_code: None,
-        signal: None,
-        reason: Some(error.to_string()),
-        started_at: None,
-        finished_at,
-        output_tail: None,
     }
 }

@@ -1,8 +1,9 @@
 use std::time::Duration;
 
+use super::assignment::Assignment;
 use super::output::FileOutput;
 use super::pump::Pump;
-use super::supervise::{Assignment, Runner};
+use super::supervise::Runner;
 use crate::clock::BootInstant;
 use crate::events;
 use crate::job::{OutputTo, ProcessSetup};

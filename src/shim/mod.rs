@@ -46,5 +46,6 @@ mod writer;
 
 pub use child::{Child, ChildEvent, Output};
 pub use executable::{Executable, enter};
+pub use passwd::{User, current_user};
 pub use spawner::{SpawnError, Spawner};
 pub use wire::{Ended, Exit, OwnStop, Program, SpawnRequest, Survivors};

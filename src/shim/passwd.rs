@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 /// Who the daemon runs as, and with it every job that names nobody else. Looked up once: what asks the
 /// name service for each run pays for it with a third of the runs a second (measured).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct User {
+pub struct User {
     /// Its login name.
-    pub(super) name: String,
+    pub name: String,
     /// Its home directory.
-    pub(super) home: PathBuf,
+    pub home: PathBuf,
 }
 
 /// The user of this process, from `/etc/passwd` (`passwd(5)`), else from `USER` and `HOME`.
-pub(super) fn current_user() -> User {
+pub fn current_user() -> User {
     let uid = getuid().as_raw().to_string();
     let listed = std::fs::read_to_string("/etc/passwd").ok().and_then(|passwd| find(&passwd, &uid));
     listed.unwrap_or_else(|| User {

@@ -40,12 +40,24 @@ pub struct Claim {
     pub kind: TriggerKind,
     /// By whom.
     pub claimant: Claimant,
-    /// How long the trigger may wait if the lock is held; `None`: it is skipped.
-    pub wait: Option<Duration>,
+    /// What becomes of the trigger if the lock is held.
+    pub when_held: WhenHeld,
     /// How long it may wait for a host when it is given back.
     pub start_deadline: Duration,
     /// How often it may be run again after a crash.
     pub reruns_left: u32,
+}
+
+/// What becomes of a trigger whose lock is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenHeld {
+    /// It is skipped.
+    Skip,
+    /// It waits, this long at most.
+    Wait(Duration),
+    /// If the holder is a run of the same job and target, and of no later trigger, that is asked to stop,
+    /// and the trigger waits, this long at most; what waited before it is over. Else it is skipped.
+    Replace(Duration),
 }
 
 /// The answer to a claim.
@@ -95,6 +107,11 @@ pub enum Became {
         /// By the database's clock.
         until: DateTime<Utc>,
     },
+    /// The same, and the holder is asked to stop.
+    Replacing {
+        /// By the database's clock.
+        until: DateTime<Utc>,
+    },
 }
 
 /// The answer to an attempt to take a waiting run.
@@ -107,6 +124,9 @@ pub enum Taken {
     /// The database's clock is not believed, the job is paused, an older late run of it waits, or its
     /// time has not come; it goes on waiting.
     NotNow,
+    /// It waited to replace a run, and its lock is held by another one now that it doesn't replace: it is
+    /// over.
+    Skipped(SkipReason, Holder),
     /// It doesn't wait any more.
     Gone,
 }
@@ -126,4 +146,6 @@ pub struct WaitingRun {
     pub since: DateTime<Utc>,
     /// Until when it may.
     pub wait_until: DateTime<Utc>,
+    /// How many attempts up to this one were retries.
+    pub retries: u32,
 }

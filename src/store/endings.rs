@@ -38,6 +38,10 @@ pub struct Ending {
     pub finished_at: DateTime<Utc>,
     /// The last lines of its output.
     pub output_tail: Option<String>,
+    /// The time of the processor that all its processes used, user and system, to the millisecond.
+    pub cpu: Option<Duration>,
+    /// The most memory that one of its processes had in use at once (resident), in KiB.
+    pub memory_peak_kib: Option<u64>,
 }
 
 /// A job that is due once others have succeeded, seen from one of those.
@@ -67,6 +71,21 @@ pub struct Finished {
     pub lock: LockAtEnd,
     /// The followers that wait since this success, with their runs.
     pub followed: Vec<(JobName, RunId)>,
+}
+
+/// The answer to a retry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retried {
+    /// The failure is recorded and the next attempt is the caller's, under the same lease. Also the answer
+    /// when the same retry is sent again.
+    Claimed {
+        /// Its number.
+        attempt: u32,
+    },
+    /// Somebody wants the run stopped. Nothing was written.
+    Cancelled,
+    /// The run is not the caller's any more, or its lock isn't. Nothing was written.
+    Gone,
 }
 
 /// What was found of a run's lock when it ended.

@@ -112,4 +112,8 @@ pub struct RunRow {
     pub blocked_by: Option<RunId>,
     /// The last lines of its output.
     pub output_tail: Option<String>,
+    /// The time of the processor that it used.
+    pub cpu: Option<Duration>,
+    /// The most memory that one of its processes had in use at once, in KiB.
+    pub memory_peak_kib: Option<u64>,
 }

@@ -1,6 +1,6 @@
 //! Floor 3: the shared tables, and the only user of `sqlx`.
 //!
-//! A narrow port, one trait per subject ([`Locks`], [`Runs`], [`Jobs`], [`Hosts`], [`Schema`]), and two
+//! A narrow port, one trait per subject ([`Locks`], [`Runs`], [`Requests`], [`Jobs`], [`Hosts`], [`Schema`]), and two
 //! adapters with the same behaviour: PostgreSQL for several hosts, SQLite for several daemons on
 //! one machine. One conformance suite (`tests/store.rs`) runs every case against both.
 //!
@@ -21,6 +21,7 @@ mod jobs;
 mod locks;
 mod open;
 mod postgres;
+mod requests;
 mod runs;
 mod schema;
 mod sqlite;
@@ -28,23 +29,24 @@ mod sqlite;
 use std::sync::Arc;
 
 pub use catch_up::{CatchUpPlan, JobProgress, LateRun, Pause, ProgressQuery, TriggerRange};
-pub use claims::{Became, Claim, Claimant, Claimed, Taken, WaitingRun};
-pub use endings::{Ending, Finished, Follower, LockAtEnd, LostRun, OverdueRun, Recovered, RunKey};
+pub use claims::{Became, Claim, Claimant, Claimed, Taken, WaitingRun, WhenHeld};
+pub use endings::{Ending, Finished, Follower, LockAtEnd, LostRun, OverdueRun, Recovered, Retried, RunKey};
 pub use error::{SchemaError, StoreError};
 pub use fleet::{Fleet, HostBeat, Hosts};
 pub use history::{MissedRow, Pruned, Retention, RunFilter, RunRow};
 pub use jobs::{Disagreement, JobSeen, Jobs, Paused, Pausing, Resumed};
 pub use locks::{Acquire, Acquired, Grant, Holder, LockRow, Locks, Loss, PreviousOwner, Released, Renewal, Renewed};
 pub use open::{Location, OpenOptions, open};
+pub use requests::{Asked, Cancel, CancelAsked, OpenCancel, Requests};
 pub use runs::Runs;
 pub use schema::{Migrated, SCHEMA_VERSION, Schema};
 
 pub use crate::trigger::RangeKind;
 
 /// Everything that the shared tables can do.
-pub trait Store: Locks + Runs + Jobs + Hosts + Schema + std::fmt::Debug {}
+pub trait Store: Locks + Runs + Requests + Jobs + Hosts + Schema + std::fmt::Debug {}
 
-impl<T: Locks + Runs + Jobs + Hosts + Schema + std::fmt::Debug> Store for T {}
+impl<T: Locks + Runs + Requests + Jobs + Hosts + Schema + std::fmt::Debug> Store for T {}
 
 /// A store that tasks share.
 pub type SharedStore = Arc<dyn Store>;

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 
 use super::StoreError;
 use super::claims::{Claim, Claimant, Claimed, Taken, WaitingRun};
-use super::endings::{Ending, Finished, Follower, Recovered, RunKey};
+use super::endings::{Ending, Finished, Follower, Recovered, Retried, RunKey};
 use super::history::{MissedRow, Pruned, Retention, RunFilter, RunRow};
 use crate::clock::Expected;
 use crate::fleet::HostName;
@@ -63,8 +63,21 @@ pub trait Runs: Send + Sync {
     /// Dropped, it may have been done.
     async fn finish(&self, key: &RunKey, ending: &Ending, followers: &[Follower]) -> Result<Finished, StoreError>;
 
+    /// Records how one attempt at a trigger ended and claims the next one, under the same lease, in one
+    /// transaction. The lock is looked at, not touched: renewals go on. The next attempt has the owner and
+    /// the token of the one before, so its key is that with `next` for the run. It is claimed from
+    /// now on: in the pause before its start it may be given back, ended or lost as any claimed run.
+    ///
+    /// # Errors
+    /// [`StoreError`]; after [`StoreError::is_unknown`] ask again with the same `next`: until there is an
+    /// answer nobody knows which of the two runs is to be ended.
+    ///
+    /// # Cancel safety
+    /// Dropped, it may have been done, as after an unknown error.
+    async fn retry(&self, key: &RunKey, ending: &Ending, next: RunId) -> Result<Retried, StoreError>;
+
     /// Gives a claimed run back that was never started: it waits for any eligible host, within its
-    /// `start_deadline`, and its lock is free. `Ok(false)`: it is not the caller's any more.
+    /// `start_deadline`, and its lock is free. One that somebody wants stopped is cancelled instead. `Ok(false)`: it is not the caller's any more.
     ///
     /// # Errors
     /// [`StoreError`]; giving back again does no harm.
@@ -83,7 +96,8 @@ pub trait Runs: Send + Sync {
     /// Safe: it only reads.
     async fn waiting(&self, host: &HostName) -> Result<Vec<WaitingRun>, StoreError>;
 
-    /// Tries to take a waiting run with its lock. Late runs of one job and target are taken oldest
+    /// Tries to take a waiting run with its lock. One that waits to replace another run sees to it that this
+    /// is asked to stop. Late runs of one job and target are taken oldest
     /// first; by how much one is later than it might have been, those of its plan that have a time to
     /// wait for are moved.
     ///

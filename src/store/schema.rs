@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use super::{SchemaError, StoreError};
 
 /// The version that this binary needs: the number of its newest migration.
-pub const SCHEMA_VERSION: i64 = 2;
+pub const SCHEMA_VERSION: i64 = 3;
 
 /// One step, with the oldest binary that may use the schema after it.
 pub(super) struct Migration {

@@ -12,6 +12,8 @@
 //!     |   ^                       back         | `on_crash = "rerun"`: the next attempt waits
 //!     |   \-----------------------/            v
 //!     \--> skipped (waited too long)        waiting (attempt + 1)
+//!  waiting -- somebody cancels it --> cancelled     failed -- a retry, same lease --> claimed (attempt + 1)
+//!  waiting -- a later trigger, `replace` --> skipped
 //!  (none) -- lock held, `skip` --> skipped     (none) -- nobody could --> missed
 //!  (none) -- all of `after` succeeded, or it is to run late --> waiting
 //!  waiting -- its job is paused, or nobody took it in time --> missed
@@ -23,4 +25,4 @@ mod state;
 
 pub use id::{Origin, RunId, Target, Trigger};
 pub use rank::{claim_delay, rank};
-pub use state::{MissedReason, RangeKind, RunState, SkipReason, TriggerKind};
+pub use state::{MissedReason, RangeKind, RequestOutcome, RunState, SkipReason, TriggerKind};

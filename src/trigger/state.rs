@@ -88,6 +88,18 @@ column_words! {
         WaitTimedOut = "wait_timed_out",
         /// An earlier trigger of the job waits already.
         AlreadyWaiting = "already_waiting",
+        /// A later trigger of the job took its place.
+        Superseded = "superseded",
+    }
+}
+
+column_words! {
+    /// What became of a request.
+    RequestOutcome {
+        /// Its run was told.
+        Told = "told",
+        /// Its run was over before it was told.
+        Over = "over",
     }
 }
 

@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use cronlatch::clock::BootInstant;
 use cronlatch::job::JobName;
 use cronlatch::lock::PublicOwner;
-use cronlatch::store::{Became, Claim, Claimed, RunRow};
+use cronlatch::store::{Became, Claim, Claimed, RunRow, WhenHeld};
 use cronlatch::trigger::{Origin, RunState, SkipReason, Target, Trigger, TriggerKind};
 
 use super::database::{TestDb, text};
@@ -70,6 +70,8 @@ async fn a_free_trigger_is_granted_with_its_lock(db: &TestDb) {
         reason: None,
         blocked_by: None,
         output_tail: None,
+        cpu: None,
+        memory_peak_kib: None,
     };
     assert_eq!(row(&host.store, claim.run).await, expected);
     let held = lock(&host.store, "job:backup").await.holder;
@@ -198,7 +200,7 @@ async fn a_trigger_that_may_wait_waits_without_an_owner(db: &TestDb) {
     host.run(&first).await;
     let now = noon() + SECOND;
     db.freeze_clock(now).await;
-    let second = Claim { wait: Some(300 * SECOND), ..host.claim("backup", now) };
+    let second = Claim { when_held: WhenHeld::Wait(300 * SECOND), ..host.claim("backup", now) };
     let answer = host.store.claim(&second).await.unwrap();
     let Claimed::Held { holder: Some(held), became } = answer else { panic!("{answer:?}") };
     assert_eq!(became, Became::Waiting { until: now + 300 * SECOND });
@@ -214,7 +216,7 @@ async fn at_most_one_trigger_of_a_job_waits_for_its_lock(db: &TestDb) {
     let host = Host::new(db, "web-1");
     let at = db.now().await - TimeDelta::minutes(1);
     host.run(&host.claim("backup", at)).await;
-    let waits = |claim: Claim| Claim { wait: Some(TTL), ..claim };
+    let waits = |claim: Claim| Claim { when_held: WhenHeld::Wait(TTL), ..claim };
     let mut became = Vec::new();
     for after in 1..4 {
         let answer = host.store.claim(&waits(host.claim("backup", at + after * SECOND))).await.unwrap();
@@ -239,7 +241,7 @@ async fn at_most_one_trigger_of_a_job_waits_though_hosts_claim_at_once(db: &Test
         hosts[0].run(&hosts[0].claim(&name, at)).await;
         let claims = hosts.iter().cloned().enumerate().map(|(number, host)| {
             let at = at + u32::try_from(number + 1).unwrap() * SECOND;
-            let claim = Claim { wait: Some(TTL), ..host.claim(&name, at) };
+            let claim = Claim { when_held: WhenHeld::Wait(TTL), ..host.claim(&name, at) };
             async move { host.store.claim(&claim).await.unwrap() }
         });
         for answer in at_once(claims).await {
@@ -255,7 +257,7 @@ async fn a_claim_given_back_does_not_keep_another_from_waiting_for_the_lock(db: 
     let run = host.run(&host.claim("backup", at - SECOND)).await;
     assert!(host.store.give_back(&run, "drain").await.unwrap());
     acquire(&host.store, "job:backup", "by hand").await;
-    let waits = Claim { wait: Some(TTL), ..host.claim("backup", at) };
+    let waits = Claim { when_held: WhenHeld::Wait(TTL), ..host.claim("backup", at) };
     let answer = host.store.claim(&waits).await.unwrap();
     assert!(matches!(answer, Claimed::Held { became: Became::Waiting { .. }, .. }), "{answer:?}");
 }
@@ -265,7 +267,7 @@ async fn a_claim_that_was_held_off_answers_the_same_when_sent_again(db: &TestDb)
     let at = db.now().await;
     acquire(&host.store, "job:backup", "by hand").await;
     let skips = host.claim("backup", at - 2 * SECOND);
-    let waits = Claim { wait: Some(TTL), ..host.claim("backup", at - SECOND) };
+    let waits = Claim { when_held: WhenHeld::Wait(TTL), ..host.claim("backup", at - SECOND) };
     for claim in [skips, waits] {
         let Claimed::Held { became: first, .. } = host.store.claim(&claim).await.unwrap() else { panic!() };
         let Claimed::Held { became: again, .. } = host.store.claim(&claim).await.unwrap() else { panic!() };

@@ -43,11 +43,14 @@ async fn an_ending_is_recorded_and_the_lock_is_free(db: &TestDb) {
         started_at: Some(noon() + SECOND),
         finished_at: noon() + 8 * SECOND,
         output_tail: Some("disk full\n\u{fffd} 'quoted' 🦀".to_owned()),
+        cpu: Some(1_234 * MILLISECOND),
+        memory_peak_kib: Some(5_678),
     };
     assert_eq!(host.store.finish(&run, &how, &[]).await.unwrap(), RECORDED);
     let ended = row(&host.store, run.run).await;
     assert_eq!((ended.state, ended.exit_code, ended.signal), (how.state, how.exit_code, how.signal));
     assert_eq!((ended.reason, ended.output_tail), (how.reason, how.output_tail));
+    assert_eq!((ended.cpu, ended.memory_peak_kib), (how.cpu, how.memory_peak_kib));
     // The start that was recorded at the time stands.
     assert_eq!((ended.started_at, ended.finished_at), (Some(noon()), Some(noon() + 8 * SECOND)));
     assert!(!is_held(&host.store, "job:backup").await);

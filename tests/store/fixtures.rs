@@ -10,8 +10,8 @@ use cronlatch::fleet::{HostName, InstanceId};
 use cronlatch::job::JobName;
 use cronlatch::lock::{FencingToken, Owner, PublicOwner, Resource, Ttl};
 use cronlatch::store::{
-    Acquire, Acquired, CatchUpPlan, Claim, Claimant, Claimed, Ending, Follower, Grant, Holder, HostBeat, JobSeen,
-    LockRow, Pausing, Renewal, RunFilter, RunKey, RunRow, SharedStore, Taken,
+    Acquire, Acquired, Cancel, CatchUpPlan, Claim, Claimant, Claimed, Ending, Follower, Grant, Holder, HostBeat,
+    JobSeen, LockRow, Pausing, Renewal, RunFilter, RunKey, RunRow, SharedStore, Taken, WhenHeld,
 };
 use cronlatch::trigger::{RunId, RunState, Target, Trigger, TriggerKind};
 use tokio::sync::Barrier;
@@ -177,7 +177,7 @@ impl Host {
             attempt: 1,
             kind: TriggerKind::Schedule,
             claimant: self.claimant(&format!("job:{name}")),
-            wait: None,
+            when_held: WhenHeld::Skip,
             start_deadline: TTL,
             reruns_left: 0,
         }
@@ -276,6 +276,8 @@ pub fn ending(state: RunState) -> Ending {
         started_at: None,
         finished_at: noon() + SECOND,
         output_tail: None,
+        cpu: None,
+        memory_peak_kib: None,
     }
 }
 
@@ -327,4 +329,19 @@ pub fn accounted(from: DateTime<Utc>, through: DateTime<Utc>) -> CatchUpPlan {
         ranges: vec![],
         late: vec![],
     }
+}
+
+/// The ending of a run whose process failed.
+pub fn failure() -> Ending {
+    Ending { exit_code: Some(1), ..ending(RunState::Failed) }
+}
+
+/// The key of the attempt that follows one under the same lease.
+pub fn next_attempt(key: &RunKey) -> RunKey {
+    RunKey { run: RunId::generate(), ..key.clone() }
+}
+
+/// A wish that a run stop.
+pub fn cancel() -> Cancel {
+    Cancel { by: "anna@laptop".to_owned(), reason: Some("it hangs".to_owned()) }
 }

@@ -105,6 +105,7 @@ async fn waiting_runs_are_listed_oldest_first(db: &TestDb) {
             kind: TriggerKind::Schedule,
             since: noon(),
             wait_until: noon() + TTL,
+            retries: 0,
         });
     }
     host.run(&host.claim("running", noon())).await;

@@ -2,7 +2,7 @@
 //! hears of it.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use cronlatch::store::{Claim, Claimed, Pause, Paused, Pausing, ProgressQuery, Resumed, StoreError, Taken};
+use cronlatch::store::{Claim, Claimed, Pause, Paused, Pausing, ProgressQuery, Resumed, StoreError, Taken, WhenHeld};
 use cronlatch::trigger::{RunState, Target};
 
 use super::database::{TestDb, text};
@@ -76,7 +76,7 @@ async fn a_pause_closes_what_waits_and_leaves_what_runs(db: &TestDb) {
     let given_back = host.claim("backup", noon());
     host.store.give_back(&host.run(&given_back).await, "drain").await.unwrap();
     let running = host.run(&host.claim("backup", noon() - SECOND)).await;
-    let waits = Claim { wait: Some(TTL), ..host.claim("backup", noon() - 2 * SECOND) };
+    let waits = Claim { when_held: WhenHeld::Wait(TTL), ..host.claim("backup", noon() - 2 * SECOND) };
     host.store.claim(&waits).await.unwrap();
     let mut on_host = host.claim("backup", noon());
     on_host.trigger.target = Target::from_column("web-1");
@@ -235,7 +235,7 @@ async fn nothing_is_left_waiting_when_a_pause_and_claims_come_at_once(db: &TestD
         register_long_ago(db, &hosts[0], &name, "digest").await;
         acquire(&hosts[0].store, &format!("job:{name}"), "by hand").await;
         let claims = (0_u32..).zip(&hosts).map(|(number, host)| {
-            let claim = Claim { wait: Some(TTL), ..host.claim(&name, now - number * SECOND) };
+            let claim = Claim { when_held: WhenHeld::Wait(TTL), ..host.claim(&name, now - number * SECOND) };
             let (host, name) = (host.clone(), name.clone());
             async move {
                 loop {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
 use cronlatch::lock::PublicOwner;
-use cronlatch::store::{Claim, Location, OpenOptions, Renewed, SharedStore, StoreError};
+use cronlatch::store::{Claim, Location, OpenOptions, Renewed, SharedStore, StoreError, WhenHeld};
 use cronlatch::trigger::RunState;
 
 use super::claim_race::each_is_won_once;
@@ -241,7 +241,10 @@ async fn a_refused_claim_writes_nothing_to_the_log(db: &TestDb) {
         let skipped = host.claim("backup", now);
         host.store.claim(&skipped).await.unwrap();
         host.store.claim(&host.claim("backup", now + TimeDelta::hours(1))).await.unwrap();
-        host.store.claim(&Claim { wait: Some(TTL), ..host.claim("backup", now - 2 * SECOND) }).await.unwrap();
+        host.store
+            .claim(&Claim { when_held: WhenHeld::Wait(TTL), ..host.claim("backup", now - 2 * SECOND) })
+            .await
+            .unwrap();
         host.store.acquire(&attempt("job:backup", "b")).await.unwrap();
         host.store.release(&resource("job:backup"), &owner("b"), None).await.unwrap();
         host.store.renew(&[renewal("job:backup", "b", None)], WITHIN).await.unwrap();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, TimeDelta, Utc};
 use cronlatch::lock::PublicOwner;
 use cronlatch::store::{
-    CatchUpPlan, Claim, Claimant, Claimed, Loss, ProgressQuery, Renewed, Retention, RunKey, StoreError, Taken,
+    CatchUpPlan, Claim, Claimant, Claimed, Loss, ProgressQuery, Renewed, Retention, RunKey, StoreError, Taken, WhenHeld,
 };
 use cronlatch::trigger::{RunState, Target};
 
@@ -158,7 +158,7 @@ async fn one_of_everything(host: &Host, name: &str, which: usize, at: DateTime<U
     let digest = format!("digest-{}", which % 3);
     let jobs = ["report", "load", "extract", "clean"].map(|name| seen(name, &digest));
     host.store.register(host.instance, &jobs).await?;
-    let claim = Claim { wait: Some(TTL), reruns_left: 1, ..host.claim(name, at) };
+    let claim = Claim { when_held: WhenHeld::Wait(TTL), reruns_left: 1, ..host.claim(name, at) };
     if let Claimed::Granted(grant) = host.store.claim(&claim).await? {
         let run = key(&claim, &grant);
         match which % 4 {

@@ -15,6 +15,8 @@ on_both_databases!(
     a_run_that_is_open_or_younger_than_the_horizon_never_goes,
     a_trigger_whose_run_was_pruned_can_not_be_claimed_again,
     runs_beyond_the_count_go_but_failures_losses_and_the_last_success_stay,
+    a_failed_attempt_goes_with_a_later_one_that_did_not_fail,
+    requests_go_with_the_history_and_are_closed_when_their_run_is_over,
     the_count_is_each_jobs_own,
     old_released_locks_go_and_no_token_falls,
     old_ranges_go,
@@ -119,6 +121,48 @@ async fn runs_beyond_the_count_go_but_failures_losses_and_the_last_success_stay(
     assert_eq!(host.store.prune(&two).await.unwrap().runs, 2);
     assert_eq!(left(&host, "backup").await, [1, 2, 3, 5, 6]);
     assert_eq!(host.store.claim(&host.claim("backup", day(4))).await.unwrap(), Claimed::Forgotten);
+}
+
+/// What came of the trigger is told by its last attempt: without that, the others would lie.
+async fn a_failed_attempt_goes_with_a_later_one_that_did_not_fail(db: &TestDb) {
+    let host = Host::new(db, "web-1");
+    db.freeze_clock(day(-1)).await;
+    register_long_ago(db, &host, "backup", "digest").await;
+    for (number, state) in (0..).zip([RunState::Succeeded, RunState::Cancelled, RunState::Failed, RunState::Succeeded])
+    {
+        db.freeze_clock(day(number)).await;
+        let run = host.run(&host.claim("backup", day(number))).await;
+        let next = next_attempt(&run);
+        host.store.retry(&run, &Ending { finished_at: day(number), ..failure() }, next.run).await.unwrap();
+        host.store.finish(&next, &Ending { finished_at: day(number), ..ending(state) }, &[]).await.unwrap();
+    }
+    db.freeze_clock(day(20)).await;
+    let none = Retention { keep_runs: 0, ..keep(1000) };
+    assert_eq!(host.store.prune(&none).await.unwrap().runs, 5);
+    // Both failures of day 2, and the last success.
+    assert_eq!(left(&host, "backup").await, [2, 2, 3]);
+    assert_eq!(host.store.prune(&none).await.unwrap().runs, 0);
+    assert_eq!(host.store.claim(&host.claim("backup", day(0))).await.unwrap(), Claimed::Forgotten);
+}
+
+async fn requests_go_with_the_history_and_are_closed_when_their_run_is_over(db: &TestDb) {
+    let host = Host::new(db, "web-1");
+    db.freeze_clock(day(0)).await;
+    let mut runs = Vec::new();
+    for name in ["ended", "under way", "lost"] {
+        let run = host.run(&host.claim(name, day(0))).await;
+        host.store.request_cancel(run.run, &cancel()).await.unwrap();
+        runs.push(run);
+    }
+    host.store.finish(&runs[0], &Ending { finished_at: day(0), ..ending(RunState::Cancelled) }, &[]).await.unwrap();
+    db.sql(format!("UPDATE runs SET state = 'lost', finished_at = created_at WHERE id = '{}'", runs[2].run)).await;
+    db.freeze_clock(day(1)).await;
+    host.store.prune(&keep(3)).await.unwrap();
+    assert_eq!(db.count("requests", &format!("outcome = 'over' AND done_at = '{}'", text(day(1)))).await, 2);
+    db.freeze_clock(day(4) + SECOND).await;
+    host.store.prune(&keep(3)).await.unwrap();
+    let left = db.sql("SELECT run FROM requests").await;
+    assert_eq!(left, [runs[1].run.to_string()], "it is open");
 }
 
 async fn the_count_is_each_jobs_own(db: &TestDb) {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use cronlatch::store::{Claim, LostRun, OverdueRun, Recovered};
+use cronlatch::store::{Claim, LostRun, OverdueRun, Recovered, WhenHeld};
 use cronlatch::trigger::{RunState, TriggerKind};
 
 use super::database::{TestDb, text};
@@ -156,7 +156,7 @@ async fn a_waiting_run_that_waits_for_the_lock_is_skipped_and_others_are_missed(
     let host = Host::new(db, "web-1");
     let now = db.now().await;
     acquire(&host.store, "job:held", "by hand").await;
-    let held = Claim { wait: Some(TTL), ..host.claim("held", now) };
+    let held = Claim { when_held: WhenHeld::Wait(TTL), ..host.claim("held", now) };
     host.store.claim(&held).await.unwrap();
     let given_back = host.claim("given back", now);
     host.store.give_back(&host.run(&given_back).await, "drain").await.unwrap();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use cronlatch::clock::BootInstant;
-use cronlatch::store::{Claim, Claimed, RunKey, Taken};
+use cronlatch::store::{Claim, Claimed, RunKey, Taken, WhenHeld};
 use cronlatch::trigger::{RunId, RunState};
 
 use super::database::{TestDb, text};
@@ -27,7 +27,7 @@ on_both_databases!(
 async fn waiting_run(host: &Host, db: &TestDb) -> RunId {
     let now = db.now().await;
     let first = host.run(&host.claim("backup", now - SECOND)).await;
-    let waits = Claim { wait: Some(TTL), ..host.claim("backup", now) };
+    let waits = Claim { when_held: WhenHeld::Wait(TTL), ..host.claim("backup", now) };
     let answer = host.store.claim(&waits).await.unwrap();
     assert!(matches!(answer, Claimed::Held { .. }), "{answer:?}");
     host.store.finish(&first, &success(), &[]).await.unwrap();

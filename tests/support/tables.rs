@@ -56,6 +56,8 @@ pub struct Run {
     pub claimed_at: Option<DateTime<Utc>>,
     /// When it was over.
     pub finished_at: Option<DateTime<Utc>>,
+    /// `started_at`.
+    pub started_at: Option<DateTime<Utc>>,
     /// How its process ended.
     pub exit_code: Option<i64>,
     /// By which signal its process ended.
@@ -275,6 +277,7 @@ impl Run {
             token: row["token"].as_i64(),
             claimed_at: instant(&row["claimed_at"]),
             finished_at: instant(&row["finished_at"]),
+            started_at: instant(&row["started_at"]),
             exit_code: row["exit_code"].as_i64(),
             signal: row["signal"].as_i64(),
             blocked_by: text("blocked_by"),

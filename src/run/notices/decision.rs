@@ -77,6 +77,8 @@ mod tests {
             reason: None,
             blocked_by: None,
             output_tail: None,
+            cpu: None,
+            memory_peak_kib: None,
         }
     }
 

@@ -12,6 +12,8 @@ mod jobs;
 mod locks;
 mod pruning;
 mod recovery;
+mod requests;
+mod rows;
 mod runs;
 mod schema;
 mod sql;

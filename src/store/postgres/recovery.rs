@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
 
 use super::decode::{column, malformed};
-use super::runs::{lost_run, overdue_run};
+use super::rows::{lost_run, overdue_run};
 use super::{PostgresStore, sql};
 use crate::clock::{BootInstant, Expected};
 use crate::store::{Recovered, StoreError};

@@ -1,20 +1,18 @@
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use sqlx::postgres::PgRow;
-use uuid::Uuid;
 
-use super::decode::{acquired, attempt, column, grant, malformed, optional_run_id, run_id, token, trigger, word};
+use super::decode::{column, malformed, word};
+use super::rows::{claimed, followed, missed_row, retried, run_row, taken, waiting_run};
 use super::{PostgresStore, Statement, Timeliness, sql};
-use crate::clock::{BootInstant, Expected};
+use crate::clock::Expected;
 use crate::fleet::HostName;
 use crate::job::JobName;
-use crate::lock::FencingToken;
 use crate::store::endings::followers_json;
 use crate::store::{
-    Acquired, Became, Claim, Claimant, Claimed, Ending, Finished, Follower, LockAtEnd, MissedRow, Pruned, Recovered,
-    Retention, RunFilter, RunKey, RunRow, Runs, StoreError, Taken, WaitingRun,
+    Claim, Claimant, Claimed, Ending, Finished, Follower, LockAtEnd, MissedRow, Pruned, Recovered, Retention, Retried,
+    RunFilter, RunKey, RunRow, Runs, StoreError, Taken, WaitingRun, WhenHeld,
 };
-use crate::trigger::{Origin, RangeKind, RunId, RunState, SkipReason, Target, Trigger, TriggerKind};
+use crate::trigger::{RunId, RunState, Trigger};
 
 #[async_trait]
 impl Runs for PostgresStore {
@@ -69,19 +67,7 @@ impl Runs for PostgresStore {
     async fn finish(&self, key: &RunKey, ending: &Ending, followers: &[Follower]) -> Result<Finished, StoreError> {
         let call = self.work.call("finish a run").await?;
         let query = self
-            .query(sql::FINISH)
-            .bind(key.run.as_uuid())
-            .bind(key.owner.reveal())
-            .bind(key.owner.public().as_str().to_owned())
-            .bind(key.resource.as_str())
-            .bind(key.token.get())
-            .bind(ending.state.as_str())
-            .bind(ending.exit_code)
-            .bind(ending.signal)
-            .bind(ending.reason.as_deref())
-            .bind(ending.started_at)
-            .bind(ending.finished_at)
-            .bind(ending.output_tail.as_deref())
+            .ending_query(sql::FINISH, key, ending)
             .bind(*RunId::generate().as_uuid())
             .bind(followers_json(ending, followers));
         let row = self.one(call, query).await?;
@@ -92,6 +78,12 @@ impl Runs for PostgresStore {
             _ => None,
         })?;
         Ok(Finished { recorded: column(&row, "recorded")?, lock, followed: followed(&row)? })
+    }
+
+    async fn retry(&self, key: &RunKey, ending: &Ending, next: RunId) -> Result<Retried, StoreError> {
+        let call = self.work.call("try a run again").await?;
+        let query = self.ending_query(sql::RETRY, key, ending).bind(*next.as_uuid());
+        retried(&self.one(call, query).await?)
     }
 
     async fn give_back(&self, key: &RunKey, reason: &str) -> Result<bool, StoreError> {
@@ -128,16 +120,7 @@ impl Runs for PostgresStore {
             .bind(timely.give_up_at);
         let sent = timely.sent;
         let row = self.one(call, query).await?;
-        let outcome: String = column(&row, "outcome")?;
-        Ok(match outcome.as_str() {
-            "granted" => Taken::Granted(grant(&row, sent)?),
-            "held" => match acquired(&row, sent)? {
-                Acquired::Held(holder) => Taken::Held(holder),
-                _ => Taken::NotNow,
-            },
-            "not_now" | "too_late" => Taken::NotNow,
-            _ => Taken::Gone,
-        })
+        taken(&row, sent)
     }
 
     async fn recover(&self, expected_now: Option<Expected>) -> Result<Recovered, StoreError> {
@@ -173,8 +156,32 @@ impl Runs for PostgresStore {
 }
 
 impl PostgresStore {
+    /// A statement that begins with a run's key and how it ended.
+    fn ending_query<'q>(&'q self, sql: &'static str, key: &'q RunKey, ending: &'q Ending) -> Statement<'q> {
+        self.query(sql)
+            .bind(key.run.as_uuid())
+            .bind(key.owner.reveal())
+            .bind(key.owner.public().as_str().to_owned())
+            .bind(key.resource.as_str())
+            .bind(key.token.get())
+            .bind(ending.state.as_str())
+            .bind(ending.exit_code)
+            .bind(ending.signal)
+            .bind(ending.reason.as_deref())
+            .bind(ending.started_at)
+            .bind(ending.finished_at)
+            .bind(ending.output_tail.as_deref())
+            .bind(ending.cpu.map(millis))
+            .bind(ending.memory_peak_kib.map(|kib| i64::try_from(kib).unwrap_or(i64::MAX)))
+    }
+
     fn claim_query<'q>(&'q self, claim: &'q Claim, timely: Timeliness) -> Statement<'q> {
         let by = &claim.claimant;
+        let (when_held, wait) = match claim.when_held {
+            WhenHeld::Skip => ("skip", None),
+            WhenHeld::Wait(wait) => ("wait", Some(wait)),
+            WhenHeld::Replace(wait) => ("replace", Some(wait)),
+        };
         self.query(sql::CLAIM)
             .bind(claim.run.as_uuid())
             .bind(claim.trigger.job.as_str())
@@ -191,7 +198,8 @@ impl PostgresStore {
             .bind(by.ttl.as_millis())
             .bind(timely.expected_now)
             .bind(timely.give_up_at)
-            .bind(claim.wait.map(millis))
+            .bind(when_held)
+            .bind(wait.map(millis))
             .bind(millis(claim.start_deadline))
             .bind(i32::try_from(claim.reruns_left).unwrap_or(i32::MAX))
     }
@@ -200,128 +208,4 @@ impl PostgresStore {
 /// Milliseconds as the tables have them.
 pub(super) fn millis(duration: std::time::Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
-}
-
-fn claimed(row: &PgRow, sent: BootInstant) -> Result<Claimed, StoreError> {
-    let outcome: String = column(row, "outcome")?;
-    Ok(match outcome.as_str() {
-        "granted" => Claimed::Granted(grant(row, sent)?),
-        "already_claimed" => Claimed::AlreadyClaimed {
-            run: run_id(row, "run")?,
-            host: column(row, "host")?,
-            state: word(row, "state", RunState::from_column)?,
-        },
-        "held" => {
-            let holder = match column::<Option<String>>(row, "lock_outcome")? {
-                None => None,
-                Some(_) => match acquired(row, sent)? {
-                    Acquired::Held(holder) => Some(holder),
-                    Acquired::Granted(_) | Acquired::ClockStepped { .. } => None,
-                },
-            };
-            Claimed::Held { holder, became: became(row)? }
-        }
-        "too_early" => {
-            let by = u64::try_from(column::<i64>(row, "early_ms")?).unwrap_or_default();
-            Claimed::TooEarly { by: std::time::Duration::from_millis(by) }
-        }
-        "paused" => Claimed::Paused,
-        "forgotten" => Claimed::Forgotten,
-        "settled" => Claimed::Settled,
-        "too_late" => Claimed::TooLate,
-        other => return Err(malformed(format!("column outcome holds {other:?}"))),
-    })
-}
-
-fn became(row: &PgRow) -> Result<Became, StoreError> {
-    Ok(match word(row, "state", RunState::from_column)? {
-        RunState::Waiting => Became::Waiting { until: column(row, "wait_until")? },
-        _ => Became::Skipped(word(row, "reason", SkipReason::from_column)?),
-    })
-}
-
-/// The followers of a run that waits since its success.
-fn followed(row: &PgRow) -> Result<Vec<(JobName, RunId)>, StoreError> {
-    let jobs = column::<Option<Vec<String>>>(row, "followers")?.unwrap_or_default();
-    let runs = column::<Option<Vec<Uuid>>>(row, "followed")?.unwrap_or_default();
-    let pair = |(job, run)| {
-        let job = JobName::new(job).map_err(|error| malformed(error.to_string()))?;
-        Ok((job, RunId::from_uuid(run)))
-    };
-    jobs.into_iter().zip(runs).map(pair).collect()
-}
-
-fn waiting_run(row: &PgRow) -> Result<WaitingRun, StoreError> {
-    Ok(WaitingRun {
-        run: run_id(row, "id")?,
-        trigger: trigger(row)?,
-        attempt: attempt(row)?,
-        kind: word(row, "trigger", TriggerKind::from_column)?,
-        since: column(row, "created_at")?,
-        wait_until: column(row, "wait_until")?,
-    })
-}
-
-fn run_row(row: &PgRow) -> Result<RunRow, StoreError> {
-    Ok(RunRow {
-        run: run_id(row, "id")?,
-        job: column(row, "job")?,
-        scheduled_at: column(row, "scheduled_at")?,
-        target: Target::from_column(column::<String>(row, "target")?),
-        origin: Origin::from_column(column::<String>(row, "origin")?),
-        attempt: attempt(row)?,
-        kind: word(row, "trigger", TriggerKind::from_column)?,
-        state: word(row, "state", RunState::from_column)?,
-        host: column(row, "host")?,
-        resource: column(row, "resource")?,
-        token: column::<Option<i64>>(row, "token")?.map(FencingToken::new),
-        claimed_at: column(row, "claimed_at")?,
-        started_at: column(row, "started_at")?,
-        finished_at: column(row, "finished_at")?,
-        wait_until: column(row, "wait_until")?,
-        not_before: column(row, "not_before")?,
-        exit_code: column(row, "exit_code")?,
-        signal: column(row, "signal")?,
-        reason: column(row, "reason")?,
-        blocked_by: optional_run_id(row, "blocked_by")?,
-        output_tail: column(row, "output_tail")?,
-    })
-}
-
-fn missed_row(row: &PgRow) -> Result<MissedRow, StoreError> {
-    Ok(MissedRow {
-        job: column(row, "job")?,
-        target: Target::from_column(column::<String>(row, "target")?),
-        kind: word(row, "kind", RangeKind::from_column)?,
-        from: column(row, "range_from")?,
-        to: column(row, "range_to")?,
-        count: u64::try_from(column::<i64>(row, "count")?).unwrap_or_default(),
-        reason: column(row, "reason")?,
-        recorded_at: column(row, "recorded_at")?,
-    })
-}
-
-/// A row of `LOSE`.
-pub(super) fn lost_run(row: &PgRow) -> Result<crate::store::LostRun, StoreError> {
-    Ok(crate::store::LostRun {
-        run: run_id(row, "id")?,
-        trigger: trigger(row)?,
-        attempt: attempt(row)?,
-        host: column::<Option<String>>(row, "host")?.unwrap_or_default(),
-        resource: super::decode::resource(row, "resource")?,
-        token: token(row, "token")?,
-        rerun: None,
-    })
-}
-
-/// A row of `OVERDUE`.
-pub(super) fn overdue_run(row: &PgRow) -> Result<crate::store::OverdueRun, StoreError> {
-    Ok(crate::store::OverdueRun {
-        run: run_id(row, "id")?,
-        trigger: trigger(row)?,
-        attempt: attempt(row)?,
-        resource: super::decode::resource(row, "resource")?,
-        state: word(row, "state", RunState::from_column)?,
-        reason: column(row, "reason")?,
-    })
 }

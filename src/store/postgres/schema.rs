@@ -15,6 +15,7 @@ pub(super) const MIGRATION_TIMEOUT: Duration = Duration::from_secs(60);
 const MIGRATIONS: &[Migration] = &[
     Migration { version: 1, min_reader: 1, sql: include_str!("../../../migrations/postgres/0001_initial.sql") },
     Migration { version: 2, min_reader: 2, sql: include_str!("../../../migrations/postgres/0002_schedules.sql") },
+    Migration { version: 3, min_reader: 2, sql: include_str!("../../../migrations/postgres/0003_outcomes.sql") },
 ];
 
 #[async_trait]

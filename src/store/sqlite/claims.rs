@@ -1,4 +1,4 @@
-//! Claims: what `cronlatch_claim_v2` and `cronlatch_take_v2` are on PostgreSQL, step by step in one
+//! Claims: what `cronlatch_claim_v3` and `cronlatch_take_v3` are on PostgreSQL, step by step in one
 //! transaction.
 
 use std::time::Duration;
@@ -6,15 +6,15 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::decode::{
-    between, column, holder, instant, later, malformed, optional_instant, raw, run_id, text, token, valid_until, word,
+    between, column, holder, instant, later, optional_instant, raw, run_id, text, token, trigger, valid_until, word,
 };
 use super::runs::millis;
 use super::transaction::Transaction;
 use super::{Statement, sql};
 use crate::job::JobName;
 use crate::lock::{FencingToken, Owner, Resource};
-use crate::store::{Acquired, Became, Claim, Claimant, Claimed, Grant, Holder, StoreError, Taken};
-use crate::trigger::{Origin, RunId, RunState, SkipReason, Target, TriggerKind};
+use crate::store::{Acquired, Became, Claim, Claimant, Claimed, Grant, Holder, StoreError, Taken, WhenHeld};
+use crate::trigger::{Origin, RunId, RunState, SkipReason, Target, Trigger, TriggerKind};
 
 impl Transaction<'_> {
     pub(super) async fn claim(&mut self, claim: &Claim) -> Result<Claimed, StoreError> {
@@ -52,6 +52,9 @@ impl Transaction<'_> {
                         .bind(grant.token.get())
                         .bind(text(grant.acquired_at));
                     self.all(query).await?;
+                    if matches!(claim.when_held, WhenHeld::Replace(_)) {
+                        self.supersede(claim.run, &claim.trigger).await?;
+                    }
                     return Ok(Claimed::Granted(grant));
                 }
                 Acquired::Held(holder) => Some(holder),
@@ -93,7 +96,9 @@ impl Transaction<'_> {
             match state {
                 RunState::Waiting => {
                     let until = instant(&row, "wait_until")?;
-                    return Ok(Claimed::Held { holder: None, became: Became::Waiting { until } });
+                    let replacing = column::<Option<&str>>(&row, "reason")? == Some("replacing");
+                    let became = if replacing { Became::Replacing { until } } else { Became::Waiting { until } };
+                    return Ok(Claimed::Held { holder: None, became });
                 }
                 RunState::Skipped => {
                     let reason = word(&row, "reason", SkipReason::from_column)?;
@@ -142,49 +147,6 @@ impl Transaction<'_> {
         self.optional(query).await?.as_ref().map(holder).transpose()
     }
 
-    /// Says in the run's row what becomes of a trigger whose lock was not granted.
-    async fn hold_off(
-        &mut self,
-        claim: &Claim,
-        held: Option<&Holder>,
-        now: DateTime<Utc>,
-    ) -> Result<Became, StoreError> {
-        let any_waiting =
-            sqlx::query(sql::ANY_WAITING).bind(claim.trigger.job.as_str()).bind(claim.trigger.target.as_str());
-        let (reason, wait) = match (held, claim.wait) {
-            (None, _) => ("clock_stepped", claim.start_deadline),
-            (Some(_), None) => return self.skip(claim.run, SkipReason::LockHeld, held, now).await,
-            (Some(_), Some(_)) if self.optional(any_waiting).await?.is_some() => {
-                return self.skip(claim.run, SkipReason::AlreadyWaiting, held, now).await;
-            }
-            (Some(_), Some(wait)) => ("lock_held", wait),
-        };
-        let until = later(now, wait);
-        let query = sqlx::query(sql::CLAIM_WAITING)
-            .bind(claim.run.to_string())
-            .bind(reason)
-            .bind(held.and_then(|holder| holder.run).map(|run| run.to_string()))
-            .bind(text(until));
-        self.all(query).await?;
-        Ok(Became::Waiting { until })
-    }
-
-    async fn skip(
-        &mut self,
-        run: RunId,
-        reason: SkipReason,
-        held: Option<&Holder>,
-        now: DateTime<Utc>,
-    ) -> Result<Became, StoreError> {
-        let query = sqlx::query(sql::CLAIM_SKIPPED)
-            .bind(run.to_string())
-            .bind(reason.as_str())
-            .bind(held.and_then(|holder| holder.run).map(|run| run.to_string()))
-            .bind(text(now));
-        self.all(query).await?;
-        Ok(Became::Skipped(reason))
-    }
-
     pub(super) async fn take(&mut self, run: RunId, by: &Claimant) -> Result<Taken, StoreError> {
         let Some(row) = self.optional(sqlx::query(sql::TAKE_LOOK).bind(run.to_string())).await? else {
             return Ok(Taken::Gone);
@@ -204,16 +166,16 @@ impl Transaction<'_> {
         if column::<Option<bool>>(&row, "not_now")?.unwrap_or_default() {
             return Ok(Taken::NotNow);
         }
-        let job = JobName::new(column::<String>(&row, "job")?).map_err(|error| malformed(error.to_string()))?;
-        let target = Target::from_column(column::<String>(&row, "target")?);
-        if let Some(holder) = self.other_run(&job, &target, &by.resource).await? {
-            return Ok(Taken::Held(holder));
+        let trigger = trigger(&row)?;
+        let replaces = column::<Option<&str>>(&row, "reason")? == Some("replacing");
+        if let Some(holder) = self.other_run(&trigger.job, &trigger.target, &by.resource).await? {
+            return self.still_held(run, &trigger, by, holder, replaces.then_some(now)).await;
         }
         if optional_instant(&row, "wait_until")?.is_some_and(|until| until <= now) {
             return Ok(Taken::Gone);
         }
         match self.grant(&by.resource, &by.owner, by.ttl, by.expected_now).await? {
-            Acquired::Held(holder) => Ok(Taken::Held(holder)),
+            Acquired::Held(holder) => self.still_held(run, &trigger, by, holder, replaces.then_some(now)).await,
             Acquired::ClockStepped { .. } => Ok(Taken::NotNow),
             Acquired::Granted(grant) => {
                 let query = sqlx::query(sql::TAKE)
@@ -226,7 +188,30 @@ impl Transaction<'_> {
                     .bind(text(grant.acquired_at));
                 self.all(query).await?;
                 self.shift_late_runs(run, grant.acquired_at).await?;
+                if replaces {
+                    self.supersede(run, &trigger).await?;
+                }
                 Ok(Taken::Granted(grant))
+            }
+        }
+    }
+
+    /// Sees to it that what a run waits to replace is asked to stop, whoever holds its lock now; closes it
+    /// if that is none that it replaces.
+    async fn still_held(
+        &mut self,
+        run: RunId,
+        trigger: &Trigger,
+        by: &Claimant,
+        holder: Holder,
+        replaces: Option<DateTime<Utc>>,
+    ) -> Result<Taken, StoreError> {
+        let Some(now) = replaces else { return Ok(Taken::Held(holder)) };
+        match self.replace(run, trigger, &by.host, &holder).await? {
+            None => Ok(Taken::Held(holder)),
+            Some(reason) => {
+                self.skip(run, reason, &holder, now).await?;
+                Ok(Taken::Skipped(reason, holder))
             }
         }
     }

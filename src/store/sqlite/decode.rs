@@ -57,7 +57,7 @@ pub(super) fn word<T>(row: &SqliteRow, name: &'static str, read: fn(&str) -> Opt
     read(text).ok_or_else(|| malformed(format!("column {name} holds {text:?}")))
 }
 
-fn uuid(text: &str) -> Result<Uuid, StoreError> {
+pub(super) fn uuid(text: &str) -> Result<Uuid, StoreError> {
     Uuid::try_parse(text).map_err(|error| malformed(format!("{text:?} is no UUID: {error}")))
 }
 

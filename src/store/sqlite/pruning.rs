@@ -68,6 +68,8 @@ impl SqliteStore {
         let mut transaction = self.begin("prune the history").await?;
         transaction.all(sqlx::query(sql::PRUNE_LOCKS).bind(keep)).await?;
         transaction.all(sqlx::query(sql::PRUNE_RANGES).bind(keep)).await?;
+        transaction.all(sqlx::query(sql::CLOSE_REQUESTS)).await?;
+        transaction.all(sqlx::query(sql::PRUNE_REQUESTS).bind(keep)).await?;
         transaction.all(sqlx::query(sql::FORGET_DEAD)).await?;
         transaction.all(sqlx::query(sql::TARGETS_SEEN)).await?;
         transaction.all(sqlx::query(sql::FORGET_TARGETS).bind(keep)).await?;

@@ -4,7 +4,8 @@ use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::sqlite::SqliteRow;
 
-use super::decode::{attempt, column, instant, optional_instant, optional_run_id, run_id, text, trigger, word};
+use super::decode::{attempt, column, run_id, text, word};
+use super::rows::{missed_row, run_row, waiting_run};
 use super::transaction::Transaction;
 use super::{SqliteStore, all, sql};
 use crate::clock::Expected;
@@ -12,10 +13,10 @@ use crate::fleet::HostName;
 use crate::job::JobName;
 use crate::lock::{FencingToken, Resource};
 use crate::store::{
-    Claim, Claimant, Claimed, Ending, Finished, Follower, LockAtEnd, MissedRow, Pruned, Recovered, Retention,
+    Claim, Claimant, Claimed, Ending, Finished, Follower, LockAtEnd, MissedRow, Pruned, Recovered, Retention, Retried,
     RunFilter, RunKey, RunRow, Runs, StoreError, Taken, WaitingRun,
 };
-use crate::trigger::{Origin, RangeKind, RunId, RunState, Target, Trigger, TriggerKind};
+use crate::trigger::{RunId, RunState, Trigger};
 
 #[async_trait]
 impl Runs for SqliteStore {
@@ -82,14 +83,25 @@ impl Runs for SqliteStore {
         Ok(Finished { recorded: recorded != Recorded::No, lock, followed })
     }
 
+    async fn retry(&self, key: &RunKey, ending: &Ending, next: RunId) -> Result<Retried, StoreError> {
+        let mut transaction = self.begin("try a run again").await?;
+        let answer = transaction.retry(key, ending, next).await?;
+        transaction.commit().await?;
+        Ok(answer)
+    }
+
     async fn give_back(&self, key: &RunKey, reason: &str) -> Result<bool, StoreError> {
         let mut transaction = self.begin("give a claim back").await?;
-        let query = sqlx::query(sql::GIVE_BACK)
-            .bind(key.run.to_string())
-            .bind(key.owner.public().as_str().to_owned())
-            .bind(key.token.get())
-            .bind(reason.to_owned());
-        let given = transaction.optional(query).await?.is_some();
+        let guarded = |sql| {
+            sqlx::query(sql)
+                .bind(key.run.to_string())
+                .bind(key.owner.public().as_str().to_owned())
+                .bind(key.token.get())
+        };
+        let mut given = transaction.optional(guarded(sql::GIVE_BACK_CANCELLED)).await?.is_some();
+        if !given {
+            given = transaction.optional(guarded(sql::GIVE_BACK).bind(reason.to_owned())).await?.is_some();
+        }
         if given && transaction.own_grant(&key.resource, &key.owner, Some(key.token)).await?.is_some() {
             transaction.free_lock(&key.resource, key.token).await?;
         }
@@ -165,21 +177,7 @@ impl Transaction<'_> {
         if !matches!(state, RunState::Claimed | RunState::Running | RunState::Lost) {
             return Ok(if state == ending.state { Recorded::Before } else { Recorded::No });
         }
-        let query = sqlx::query(sql::FINISH)
-            .bind(key.run.to_string())
-            .bind(ending.state.as_str())
-            .bind(ending.exit_code)
-            .bind(ending.signal)
-            .bind(ending.reason.clone())
-            .bind(text(ending.finished_at))
-            .bind(ending.started_at.map(text))
-            .bind(ending.output_tail.clone());
-        self.all(query).await?;
-        let query = sqlx::query(sql::FINISH_JOB)
-            .bind(column::<String>(&row, "job")?)
-            .bind(column::<String>(&row, "scheduled_at")?)
-            .bind(ending.state == RunState::Succeeded);
-        self.all(query).await?;
+        self.write_ending(key.run, ending, &row).await?;
         if ending.state == RunState::Lost && state != RunState::Lost {
             self.rerun(key.run).await?;
         }
@@ -187,6 +185,56 @@ impl Transaction<'_> {
             self.all(sqlx::query(sql::LATE_SUCCESS).bind(key.run.to_string())).await?;
         }
         Ok(Recorded::Now)
+    }
+
+    /// Writes how a run ended into its row, and what its job knows of it.
+    async fn write_ending(&mut self, run: RunId, ending: &Ending, row: &SqliteRow) -> Result<(), StoreError> {
+        let query = sqlx::query(sql::FINISH)
+            .bind(run.to_string())
+            .bind(ending.state.as_str())
+            .bind(ending.exit_code)
+            .bind(ending.signal)
+            .bind(ending.reason.clone())
+            .bind(text(ending.finished_at))
+            .bind(ending.started_at.map(text))
+            .bind(ending.output_tail.clone())
+            .bind(ending.cpu.map(millis))
+            .bind(ending.memory_peak_kib.map(|kib| i64::try_from(kib).unwrap_or(i64::MAX)));
+        self.all(query).await?;
+        let query = sqlx::query(sql::FINISH_JOB)
+            .bind(column::<String>(row, "job")?)
+            .bind(column::<String>(row, "scheduled_at")?)
+            .bind(ending.state == RunState::Succeeded);
+        self.all(query).await?;
+        Ok(())
+    }
+
+    /// Ends one attempt and claims the next under the same lease, which is looked at, not touched.
+    async fn retry(&mut self, key: &RunKey, ending: &Ending, next: RunId) -> Result<Retried, StoreError> {
+        let look = sqlx::query(sql::RETRY_LOOK)
+            .bind(key.run.to_string())
+            .bind(key.owner.public().as_str().to_owned())
+            .bind(key.token.get())
+            .bind(key.resource.as_str())
+            .bind(key.owner.reveal())
+            .bind(next.to_string());
+        let Some(row) = self.optional(look).await? else { return Ok(Retried::Gone) };
+        let claimed = Retried::Claimed { attempt: attempt(&row)? };
+        let state = word(&row, "state", RunState::from_column)?;
+        if !matches!(state, RunState::Claimed | RunState::Running) {
+            // The same again: its first answer was lost.
+            return Ok(if column(&row, "made")? { claimed } else { Retried::Gone });
+        }
+        if !column::<bool>(&row, "live")? {
+            return Ok(Retried::Gone);
+        }
+        if column(&row, "cancelled")? {
+            return Ok(Retried::Cancelled);
+        }
+        self.write_ending(key.run, ending, &row).await?;
+        let now: String = column(&row, "now")?;
+        self.all(sqlx::query(sql::RETRY).bind(key.run.to_string()).bind(next.to_string()).bind(now)).await?;
+        Ok(claimed)
     }
 
     /// Makes a follower wait, if it is due.
@@ -227,54 +275,4 @@ impl Transaction<'_> {
 /// Milliseconds as the tables have them.
 pub(super) fn millis(duration: Duration) -> i64 {
     TimeDelta::from_std(duration).map_or(i64::MAX, |delta| delta.num_milliseconds())
-}
-
-fn missed_row(row: &SqliteRow) -> Result<MissedRow, StoreError> {
-    Ok(MissedRow {
-        job: column(row, "job")?,
-        target: Target::from_column(column::<String>(row, "target")?),
-        kind: word(row, "kind", RangeKind::from_column)?,
-        from: instant(row, "range_from")?,
-        to: instant(row, "range_to")?,
-        count: u64::try_from(column::<i64>(row, "count")?).unwrap_or_default(),
-        reason: column(row, "reason")?,
-        recorded_at: instant(row, "recorded_at")?,
-    })
-}
-
-fn waiting_run(row: &SqliteRow) -> Result<WaitingRun, StoreError> {
-    Ok(WaitingRun {
-        run: run_id(row, "id")?,
-        trigger: trigger(row)?,
-        attempt: attempt(row)?,
-        kind: word(row, "trigger", TriggerKind::from_column)?,
-        since: instant(row, "created_at")?,
-        wait_until: instant(row, "wait_until")?,
-    })
-}
-
-fn run_row(row: &SqliteRow) -> Result<RunRow, StoreError> {
-    Ok(RunRow {
-        run: run_id(row, "id")?,
-        job: column(row, "job")?,
-        scheduled_at: instant(row, "scheduled_at")?,
-        target: Target::from_column(column::<String>(row, "target")?),
-        origin: Origin::from_column(column::<String>(row, "origin")?),
-        attempt: attempt(row)?,
-        kind: word(row, "trigger", TriggerKind::from_column)?,
-        state: word(row, "state", RunState::from_column)?,
-        host: column(row, "host")?,
-        resource: column(row, "resource")?,
-        token: column::<Option<i64>>(row, "token")?.map(FencingToken::new),
-        claimed_at: optional_instant(row, "claimed_at")?,
-        started_at: optional_instant(row, "started_at")?,
-        finished_at: optional_instant(row, "finished_at")?,
-        wait_until: optional_instant(row, "wait_until")?,
-        not_before: optional_instant(row, "not_before")?,
-        exit_code: column(row, "exit_code")?,
-        signal: column(row, "signal")?,
-        reason: column(row, "reason")?,
-        blocked_by: optional_run_id(row, "blocked_by")?,
-        output_tail: column(row, "output_tail")?,
-    })
 }

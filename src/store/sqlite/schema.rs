@@ -12,6 +12,7 @@ use crate::store::{Migrated, SCHEMA_VERSION, Schema, SchemaError, StoreError};
 const MIGRATIONS: &[Migration] = &[
     Migration { version: 1, min_reader: 1, sql: include_str!("../../../migrations/sqlite/0001_initial.sql") },
     Migration { version: 2, min_reader: 2, sql: include_str!("../../../migrations/sqlite/0002_schedules.sql") },
+    Migration { version: 3, min_reader: 2, sql: include_str!("../../../migrations/sqlite/0003_outcomes.sql") },
 ];
 
 #[async_trait]

@@ -43,6 +43,7 @@ mod fleet;
 mod jobs;
 mod locks;
 mod pruning;
+mod requests;
 mod runs;
 mod schema;
 
@@ -50,6 +51,7 @@ pub(super) use fleet::*;
 pub(super) use jobs::*;
 pub(super) use locks::*;
 pub(super) use pruning::*;
+pub(super) use requests::*;
 pub(super) use runs::*;
 pub(super) use schema::*;
 

@@ -11,7 +11,7 @@ pub(in crate::store::postgres) const CLAIM: &str = concat!(
     "SELECT ",
     claim_columns!(),
     grant_columns!("c.lock"),
-    " FROM cronlatch_claim_v2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18) AS c"
+    " FROM cronlatch_claim_v3($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19) AS c"
 );
 
 pub(in crate::store::postgres) const UNCLAIMED: &str = "
@@ -29,9 +29,13 @@ pub(in crate::store::postgres) const START: &str = "SELECT cronlatch_start_v1($1
 
 pub(in crate::store::postgres) const FINISH: &str = "
 SELECT recorded, lock, followers, followed
-FROM cronlatch_finish_v2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
+FROM cronlatch_finish_v3($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
 
-pub(in crate::store::postgres) const GIVE_BACK: &str = "SELECT cronlatch_give_back_v1($1, $2, $3, $4, $5, $6) AS given";
+pub(in crate::store::postgres) const GIVE_BACK: &str = "SELECT cronlatch_give_back_v2($1, $2, $3, $4, $5, $6) AS given";
+
+pub(in crate::store::postgres) const RETRY: &str = "
+SELECT outcome, attempt
+FROM cronlatch_retry_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
 
 /// What a take would not refuse: of late runs, the oldest of each job and target.
 pub(in crate::store::postgres) const WAITING: &str = "
@@ -42,7 +46,8 @@ WITH clock AS MATERIALIZED (
     WHERE state = 'waiting' AND trigger = 'catch_up' AND target IN ('', $1) AND wait_until > clock.now
     GROUP BY job, target
 )
-SELECT r.id, r.job, r.scheduled_at, r.target, r.origin, r.attempt, r.trigger, r.created_at, r.wait_until
+SELECT r.id, r.job, r.scheduled_at, r.target, r.origin, r.attempt, r.trigger, r.created_at, r.wait_until,
+       r.retries
 FROM runs r CROSS JOIN clock LEFT JOIN first f ON f.job = r.job AND f.target = r.target
 WHERE r.state = 'waiting' AND r.target IN ('', $1) AND (r.not_before IS NULL OR r.not_before <= clock.now)
   AND (r.trigger <> 'catch_up' OR f.scheduled_at IS NULL OR f.scheduled_at >= r.scheduled_at)
@@ -52,7 +57,7 @@ pub(in crate::store::postgres) const TAKE: &str = concat!(
     "SELECT ",
     claim_columns!(),
     grant_columns!("c.lock"),
-    " FROM cronlatch_take_v2($1, $2, $3, $4, $5, $6, $7, $8, $9) AS c"
+    " FROM cronlatch_take_v3($1, $2, $3, $4, $5, $6, $7, $8, $9) AS c"
 );
 
 /// Open runs that seem to have no live lock. Reads only: nearly always there are none.
@@ -65,12 +70,12 @@ SELECT cronlatch_now_v1() AS now, ARRAY(
           AND l.expires_at > cronlatch_now_v1())
     ORDER BY r.id LIMIT 100) AS lost";
 
-pub(in crate::store::postgres) const LOSE: &str = "SELECT * FROM cronlatch_lose_v1($1, $2)";
+pub(in crate::store::postgres) const LOSE: &str = "SELECT * FROM cronlatch_lose_v2($1, $2)";
 
 pub(in crate::store::postgres) const OVERDUE: &str = "
 UPDATE runs
-SET state = CASE WHEN reason = 'lock_held' THEN 'skipped' ELSE 'missed' END,
-    reason = CASE WHEN reason = 'lock_held' THEN 'wait_timed_out' ELSE 'start_deadline' END,
+SET state = CASE WHEN reason IN ('lock_held', 'replacing') THEN 'skipped' ELSE 'missed' END,
+    reason = CASE WHEN reason IN ('lock_held', 'replacing') THEN 'wait_timed_out' ELSE 'start_deadline' END,
     finished_at = cronlatch_now_v1()
 WHERE id IN (
     SELECT id FROM runs WHERE state = 'waiting' AND wait_until <= cronlatch_now_v1()
@@ -86,7 +91,8 @@ ORDER BY id DESC LIMIT $4";
 
 pub(in crate::store::postgres) const HISTORY: &str = "
 SELECT id, job, scheduled_at, target, origin, attempt, trigger, state, host, resource, token, claimed_at, started_at,
-       finished_at, wait_until, not_before, exit_code, signal, reason, blocked_by, output_tail
+       finished_at, wait_until, not_before, exit_code, signal, reason, blocked_by, output_tail,
+       cpu_ms, memory_peak_kib
 FROM runs
 WHERE ($1::text IS NULL OR job = $1) AND ($2::text IS NULL OR state = $2)
   AND ($3::timestamptz IS NULL OR scheduled_at >= $3) AND ($4::uuid IS NULL OR id < $4)

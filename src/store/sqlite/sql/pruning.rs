@@ -20,15 +20,32 @@ UPDATE jobs SET pruned_through = max(coalesce(pruned_through, $2), $2) WHERE nam
 pub(in crate::store::sqlite) const PRUNE_JOBS: &str =
     "SELECT name FROM jobs WHERE $1 IS NULL OR name > $1 ORDER BY name LIMIT 50";
 
-/// The runs of one job beyond those that are kept; failures, losses and the last success stay.
+/// The runs of one job beyond those that are kept; failures, losses and the last success stay. An
+/// attempt that failed goes with a later one that didn't, and before it.
 pub(in crate::store::sqlite) const PRUNE_COUNT_LOOK: &str = "
 SELECT r.id FROM runs r CROSS JOIN cronlatch_now_v1 c LEFT JOIN jobs j ON j.name = r.job
 WHERE r.job = $1
   AND r.scheduled_at <= (SELECT scheduled_at FROM runs WHERE job = $1 ORDER BY scheduled_at DESC LIMIT 1 OFFSET $2)
   AND r.scheduled_at < strftime('%Y-%m-%dT%H:%M:%fZ', c.now, '-' || ($3 / 1000.0) || ' seconds')
-  AND r.state IN ('succeeded', 'cancelled', 'skipped', 'missed')
+  AND (r.state IN ('succeeded', 'cancelled', 'skipped', 'missed')
+       OR r.state IN ('failed', 'lost') AND EXISTS (
+           SELECT 1 FROM runs n
+           WHERE n.job = r.job AND n.scheduled_at = r.scheduled_at AND n.target = r.target AND n.origin = r.origin
+             AND n.attempt > r.attempt AND n.state IN ('succeeded', 'cancelled', 'skipped', 'missed')))
   AND NOT (r.state = 'succeeded' AND r.scheduled_at IS j.last_success_at)
-ORDER BY r.scheduled_at LIMIT 1000";
+ORDER BY r.scheduled_at, r.attempt LIMIT 1000";
+
+/// What was asked of a run that ended, or whose host did, before anybody saw it.
+pub(in crate::store::sqlite) const CLOSE_REQUESTS: &str = "
+UPDATE requests SET done_at = (SELECT now FROM cronlatch_now_v1), outcome = 'over'
+WHERE done_at IS NULL AND kind = 'cancel' AND NOT EXISTS (
+    SELECT 1 FROM runs r WHERE r.id = requests.run AND r.state IN ('waiting', 'claimed', 'running'))";
+
+pub(in crate::store::sqlite) const PRUNE_REQUESTS: &str = "
+DELETE FROM requests WHERE id IN (
+    SELECT id FROM requests
+    WHERE done_at < strftime('%Y-%m-%dT%H:%M:%fZ', (SELECT now FROM cronlatch_now_v1), '-' || ($1 / 1000.0) || ' seconds')
+    LIMIT 1000)";
 
 /// Tokens come from one sequence, so a lock's next row has a higher one all the same.
 pub(in crate::store::sqlite) const PRUNE_LOCKS: &str = "

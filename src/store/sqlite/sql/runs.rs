@@ -33,7 +33,8 @@ LIMIT 1";
 pub(in crate::store::sqlite) const CLAIM_GRANTED: &str = "UPDATE runs SET token = $2, claimed_at = $3 WHERE id = $1";
 
 pub(in crate::store::sqlite) const ANY_WAITING: &str = "
-SELECT id FROM runs WHERE job = $1 AND target = $2 AND state = 'waiting' AND reason = 'lock_held' LIMIT 1";
+SELECT id FROM runs WHERE job = $1 AND target = $2 AND state = 'waiting' AND reason IN ('lock_held', 'replacing')
+LIMIT 1";
 
 pub(in crate::store::sqlite) const CLAIM_SKIPPED: &str = "
 UPDATE runs SET state = 'skipped', reason = $2, blocked_by = $3, owner = NULL, finished_at = $4 WHERE id = $1";
@@ -42,6 +43,26 @@ pub(in crate::store::sqlite) const CLAIM_WAITING: &str = "
 UPDATE runs SET state = 'waiting', reason = $2, blocked_by = $3, host = NULL, instance = NULL, owner = NULL,
                 wait_until = $4
 WHERE id = $1";
+
+/// The run that holds a lock, if it is one of this job.
+pub(in crate::store::sqlite) const REPLACE_LOOK: &str = "
+SELECT r.scheduled_at > $4
+       OR EXISTS (SELECT 1 FROM runs o WHERE o.job = $2 AND o.target = $3 AND o.state = 'waiting'
+                  AND o.reason = 'replacing' AND o.scheduled_at > $4) AS superseded
+FROM runs r WHERE r.id = $1 AND r.job = $2 AND r.target = $3";
+
+/// Asks for the holder to be stopped, once.
+pub(in crate::store::sqlite) const REPLACE: &str = "
+INSERT INTO requests (id, kind, job, run, made_by, made_at, replaced_by)
+SELECT $1, 'cancel', $2, $3, $4, c.now, $5 FROM cronlatch_now_v1 c WHERE true
+ON CONFLICT DO NOTHING";
+
+/// Closes what waits of a job and is older than a trigger that replaces.
+pub(in crate::store::sqlite) const SUPERSEDE: &str = "
+UPDATE runs
+SET state = 'skipped', reason = 'superseded', blocked_by = $1, finished_at = (SELECT now FROM cronlatch_now_v1)
+WHERE job = $2 AND target = $3 AND state = 'waiting' AND id <> $1
+  AND (reason = 'replacing' AND scheduled_at <= $4 OR trigger = 'schedule' AND scheduled_at < $4)";
 
 pub(in crate::store::sqlite) const UNCLAIMED: &str = "
 SELECT id FROM runs WHERE job = $1 AND scheduled_at = $2 AND target = $3 AND origin = $4 AND attempt = 1";
@@ -58,7 +79,7 @@ FROM cronlatch_now_v1 c LEFT JOIN runs r ON r.id = $1 AND r.owner = $2 AND r.tok
 pub(in crate::store::sqlite) const FINISH: &str = "
 UPDATE runs
 SET state = $2, exit_code = $3, signal = $4, reason = $5, finished_at = $6, started_at = coalesce(started_at, $7),
-    output_tail = $8
+    output_tail = $8, cpu_ms = $9, memory_peak_kib = $10
 WHERE id = $1";
 
 /// A late success: what waits to be run again in its place is not needed.
@@ -120,12 +141,44 @@ UPDATE distributed_locks
 SET expires_at = '1970-01-01T00:00:00.000Z', released_at = (SELECT now FROM cronlatch_now_v1)
 WHERE resource = $1 AND token = $2 AND released_at IS NULL";
 
+/// What somebody wants stopped is over instead.
+pub(in crate::store::sqlite) const GIVE_BACK_CANCELLED: &str = "
+UPDATE runs
+SET state = 'cancelled', finished_at = (SELECT now FROM cronlatch_now_v1),
+    reason = CASE WHEN q.replaced_by IS NULL THEN 'cancelled' ELSE 'replaced' END
+FROM requests q
+WHERE runs.id = $1 AND runs.owner = $2 AND runs.token = $3 AND runs.state = 'claimed' AND q.run = runs.id
+  AND q.kind = 'cancel'
+RETURNING runs.id";
+
 pub(in crate::store::sqlite) const GIVE_BACK: &str = "
 UPDATE runs
 SET state = 'waiting', reason = $4, owner = NULL, host = NULL, instance = NULL, token = NULL, claimed_at = NULL,
     wait_until = start_by
 WHERE id = $1 AND owner = $2 AND token = $3 AND state = 'claimed'
 RETURNING id";
+
+/// What a retry looks at: its run, its lock, whether somebody wants it stopped, and whether it was made before.
+pub(in crate::store::sqlite) const RETRY_LOOK: &str = "
+SELECT c.now, r.state, r.job, r.scheduled_at, r.attempt + 1 AS attempt,
+       EXISTS (SELECT 1 FROM requests q WHERE q.run = r.id AND q.kind = 'cancel') AS cancelled,
+       EXISTS (SELECT 1 FROM distributed_locks l
+               WHERE l.resource = $4 AND l.owner = $5 AND l.token = $3 AND l.released_at IS NULL
+                 AND l.expires_at > c.now) AS live,
+       EXISTS (SELECT 1 FROM runs n
+               WHERE n.id = $6 AND n.attempt = r.attempt + 1 AND n.job = r.job AND n.scheduled_at = r.scheduled_at
+                 AND n.target = r.target AND n.origin = r.origin AND n.owner = $2 AND n.token = $3
+                 AND n.state IN ('claimed', 'running')) AS made
+FROM cronlatch_now_v1 c JOIN runs r ON r.id = $1 AND r.owner = $2 AND r.token = $3";
+
+/// The next attempt, under the same lease.
+pub(in crate::store::sqlite) const RETRY: &str = "
+INSERT INTO runs (id, job, scheduled_at, target, origin, attempt, trigger, state, created_at, host, instance, owner,
+                  resource, token, claimed_at, start_deadline_ms, start_by, reruns_left, retries)
+SELECT $2, job, scheduled_at, target, origin, attempt + 1, 'retry', 'claimed', $3, host, instance, owner, resource,
+       token, $3, start_deadline_ms, strftime('%Y-%m-%dT%H:%M:%fZ', $3, '+' || (start_deadline_ms / 1000.0) || ' seconds'),
+       reruns_left, retries + 1
+FROM runs WHERE id = $1";
 
 /// What a take would not refuse: of late runs, the oldest of each job and target.
 pub(in crate::store::sqlite) const WAITING: &str = "
@@ -134,14 +187,15 @@ WITH first AS MATERIALIZED (
     WHERE state = 'waiting' AND trigger = 'catch_up' AND target IN ('', $1) AND wait_until > c.now
     GROUP BY job, target
 )
-SELECT r.id, r.job, r.scheduled_at, r.target, r.origin, r.attempt, r.trigger, r.created_at, r.wait_until
+SELECT r.id, r.job, r.scheduled_at, r.target, r.origin, r.attempt, r.trigger, r.created_at, r.wait_until,
+       r.retries
 FROM runs r CROSS JOIN cronlatch_now_v1 c LEFT JOIN first f ON f.job = r.job AND f.target = r.target
 WHERE r.state = 'waiting' AND r.target IN ('', $1) AND (r.not_before IS NULL OR r.not_before <= c.now)
   AND (r.trigger <> 'catch_up' OR f.scheduled_at IS NULL OR f.scheduled_at >= r.scheduled_at)
 ORDER BY r.id LIMIT 1000";
 
 pub(in crate::store::sqlite) const TAKE_LOOK: &str = "
-SELECT c.now, r.state, r.owner, r.token, r.job, r.target, r.wait_until,
+SELECT c.now, r.state, r.reason, r.owner, r.token, r.job, r.target, r.scheduled_at, r.origin, r.wait_until,
        r.not_before > c.now
        OR EXISTS (SELECT 1 FROM jobs j WHERE j.name = r.job AND j.paused
                   AND (j.paused_until IS NULL OR j.paused_until > c.now))
@@ -200,21 +254,23 @@ WHERE id IN (
     ORDER BY r.id LIMIT 100)
 RETURNING id, job, scheduled_at, target, origin, attempt, host, resource, token, start_deadline_ms, reruns_left";
 
+/// Makes the next attempt of a lost run wait, if it may have one, and nobody wanted the run stopped.
 pub(in crate::store::sqlite) const RERUN: &str = "
 INSERT INTO runs (id, job, scheduled_at, target, origin, attempt, trigger, state, reason, created_at, wait_until,
-                  resource, start_deadline_ms, start_by, reruns_left)
+                  resource, start_deadline_ms, start_by, reruns_left, retries)
 SELECT $2, r.job, r.scheduled_at, r.target, r.origin, r.attempt + 1, 'rerun', 'waiting', 'rerun', c.now,
        strftime('%Y-%m-%dT%H:%M:%fZ', c.now, '+' || (r.start_deadline_ms / 1000.0) || ' seconds'), r.resource,
        r.start_deadline_ms, strftime('%Y-%m-%dT%H:%M:%fZ', c.now, '+' || (r.start_deadline_ms / 1000.0) || ' seconds'),
-       r.reruns_left - 1
-FROM runs r CROSS JOIN cronlatch_now_v1 c WHERE r.id = $1 AND r.reruns_left > 0
+       r.reruns_left - 1, r.retries
+FROM runs r CROSS JOIN cronlatch_now_v1 c
+WHERE r.id = $1 AND r.reruns_left > 0 AND NOT EXISTS (SELECT 1 FROM requests q WHERE q.run = r.id AND q.kind = 'cancel')
 ON CONFLICT DO NOTHING
 RETURNING id";
 
 pub(in crate::store::sqlite) const OVERDUE: &str = "
 UPDATE runs
-SET state = CASE WHEN reason = 'lock_held' THEN 'skipped' ELSE 'missed' END,
-    reason = CASE WHEN reason = 'lock_held' THEN 'wait_timed_out' ELSE 'start_deadline' END,
+SET state = CASE WHEN reason IN ('lock_held', 'replacing') THEN 'skipped' ELSE 'missed' END,
+    reason = CASE WHEN reason IN ('lock_held', 'replacing') THEN 'wait_timed_out' ELSE 'start_deadline' END,
     finished_at = (SELECT now FROM cronlatch_now_v1)
 WHERE id IN (
     SELECT r.id FROM runs r CROSS JOIN cronlatch_now_v1 c WHERE r.state = 'waiting' AND r.wait_until <= c.now
@@ -229,7 +285,8 @@ ORDER BY id DESC LIMIT $4";
 
 pub(in crate::store::sqlite) const HISTORY: &str = "
 SELECT id, job, scheduled_at, target, origin, attempt, trigger, state, host, resource, token, claimed_at, started_at,
-       finished_at, wait_until, not_before, exit_code, signal, reason, blocked_by, output_tail
+       finished_at, wait_until, not_before, exit_code, signal, reason, blocked_by, output_tail,
+       cpu_ms, memory_peak_kib
 FROM runs
 WHERE ($1 IS NULL OR job = $1) AND ($2 IS NULL OR state = $2)
   AND ($3 IS NULL OR scheduled_at >= $3) AND ($4 IS NULL OR id < $4)
