@@ -150,3 +150,6 @@ async fn pass_on(stream: &mut Stream, tail: &mut Tail, sink: &mut Sink) {
     tail.push(block);
     sink.take(stream.name, block).await;
 }
+
+#[cfg(test)]
+mod tests;

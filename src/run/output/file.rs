@@ -10,7 +10,7 @@ use super::sink::Source;
 use crate::events::{self, OutputDropped};
 
 /// How long the writer may take nothing before output is dropped: a disk that is busy recovers within it.
-const STUCK_AFTER: Duration = Duration::from_secs(10);
+const STUCK_AFTER: Duration = if cfg!(test) { Duration::from_millis(300) } else { Duration::from_secs(10) };
 
 /// Where a run's output goes if its job writes to files.
 #[derive(Debug)]
@@ -30,33 +30,28 @@ pub(in crate::run) struct FileSink {
     stdin: Option<pipe::Sender>,
     /// Whether it took nothing for so long that it is not waited for.
     is_stuck: bool,
-    /// Whether the last byte that it took ends no line.
-    is_in_line: bool,
+    /// Of which stream the line is that the last byte it took doesn't end.
+    in_line_of: Option<&'static str>,
 }
 
 impl FileSink {
     pub(super) fn new(source: Source, stdin: Option<pipe::Sender>) -> Self {
-        Self { source, losses: Losses::default(), stdin, is_stuck: false, is_in_line: false }
+        Self { source, losses: Losses::default(), stdin, is_stuck: false, in_line_of: None }
     }
 
     /// Gives a block to the writer, and drops what it doesn't take.
     ///
     /// # Cancel safety
     /// What it has not taken stays pending.
-    pub(super) async fn take(&mut self, block: Block<'_>) {
+    pub(super) async fn take(&mut self, stream: &'static str, block: Block<'_>) {
         if self.losses.is_due() {
             self.tell();
         }
         self.losses.pending.add(block.amount());
-        // What comes after a gap begins with a line of its own.
-        let is_whole = !(self.is_stuck && self.is_in_line) || self.write(b"\n").await;
-        if is_whole && self.write(block.bytes).await {
-            // A last line without its end has no line feed to be counted by.
-            let had_gap = self.losses.has_gap();
-            if !had_gap {
-                self.losses.pending = Amount::default();
-            }
-        } else {
+        // What comes after a gap, or of the other stream, begins with a line of its own.
+        let is_torn = self.in_line_of.is_some_and(|line| self.is_stuck || line != stream);
+        let is_apart = !is_torn || block.bytes.is_empty() || self.write(stream, b"\n", Amount::default()).await;
+        if !is_apart || !self.write(stream, block.bytes, block.amount()).await {
             self.losses.drop_pending();
         }
     }
@@ -69,17 +64,21 @@ impl FileSink {
         }
     }
 
-    /// Whether the writer took all of it.
-    async fn write(&mut self, mut bytes: &[u8]) -> bool {
+    /// Whether the writer took all of it, which counts for an amount.
+    async fn write(&mut self, stream: &'static str, mut bytes: &[u8], mut amount: Amount) -> bool {
         while let Some(last) = bytes.last() {
             let Some(stdin) = &self.stdin else { return false };
             match timeout(if self.is_stuck { Duration::ZERO } else { STUCK_AFTER }, write(stdin, bytes)).await {
                 Ok(Some(size)) => {
-                    let ends_here = size == bytes.len();
-                    self.is_in_line = !(ends_here && *last == b'\n');
+                    let (taken, left) = bytes.split_at(size);
+                    let is_whole = left.is_empty() && *last == b'\n';
+                    self.in_line_of = (!is_whole).then_some(stream);
                     self.is_stuck = false;
-                    self.losses.pending.take_off(Amount::of(&bytes[..size]));
-                    bytes = &bytes[size..];
+                    // A last line without its end has no line feed to be counted by.
+                    let taken = if left.is_empty() { amount } else { Amount::of(taken) };
+                    self.losses.pending.take_off(taken);
+                    amount.take_off(taken);
+                    bytes = left;
                 }
                 Ok(None) => self.stdin = None,
                 Err(_) => {

@@ -55,7 +55,7 @@ impl Sink {
     pub(in crate::run) async fn take(&mut self, stream: &'static str, block: Block<'_>) {
         match self {
             Self::Log(log) => log.take(stream, block).await,
-            Self::File(file) => file.take(block).await,
+            Self::File(file) => file.take(stream, block).await,
             Self::Discard => {}
         }
     }
