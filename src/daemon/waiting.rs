@@ -32,8 +32,10 @@ struct Attempt {
 
 /// What an attempt came to.
 enum Attempted {
-    /// There was an answer, or nothing can have been done.
-    Over(Result<(), StoreError>),
+    /// It was granted: the run has the permit.
+    Granted,
+    /// It was not, or nothing can have been done; with the permit, which is still good for another run.
+    Over(Result<(), StoreError>, OwnedSemaphorePermit),
     /// No answer.
     Unknown(Box<Attempt>, StoreError),
 }
@@ -103,8 +105,8 @@ async fn look(shared: &Arc<Shared>, unanswered: &mut Vec<Attempt>, line: &mut Li
     let mut outcome = Ok(());
     for attempt in std::mem::take(unanswered) {
         match attempt.make(shared).await {
-            Attempted::Over(Ok(())) => {}
-            Attempted::Over(Err(error)) => outcome = Err(error),
+            Attempted::Granted | Attempted::Over(Ok(()), _) => {}
+            Attempted::Over(Err(error), _) => outcome = Err(error),
             Attempted::Unknown(attempt, error) => {
                 unanswered.push(*attempt);
                 outcome = Err(error);
@@ -132,8 +134,15 @@ async fn try_all(
         }
         let Some(attempt) = new_attempt(shared, line, waiting) else { continue };
         let (unknown, error) = match attempt.make(shared).await {
-            Attempted::Over(Ok(()) | Err(StoreError::Busy { .. })) => continue,
-            Attempted::Over(Err(error)) => (None, error),
+            Attempted::Granted => continue,
+            Attempted::Over(answer, permit) => {
+                // A run that can't be taken now must not cost those after it their place in line.
+                line.permit = Some(permit);
+                match answer {
+                    Ok(()) | Err(StoreError::Busy { .. }) => continue,
+                    Err(error) => (None, error),
+                }
+            }
             Attempted::Unknown(attempt, error) => (Some(*attempt), error),
         };
         unanswered.extend(unknown);
@@ -170,15 +179,15 @@ impl Attempt {
         match shared.store.take(self.waiting.run, &self.claimant).await {
             Ok(Taken::Granted(grant)) => {
                 self.run(shared, grant);
-                Attempted::Over(Ok(()))
+                Attempted::Granted
             }
             Ok(Taken::Skipped(reason, holder)) => {
                 self.say_skipped(reason, &holder);
-                Attempted::Over(Ok(()))
+                Attempted::Over(Ok(()), self.permit)
             }
-            Ok(Taken::Held(_) | Taken::NotNow | Taken::Gone) => Attempted::Over(Ok(())),
+            Ok(Taken::Held(_) | Taken::NotNow | Taken::Gone) => Attempted::Over(Ok(()), self.permit),
             Err(error) if error.is_unknown() => Attempted::Unknown(Box::new(self), error),
-            Err(error) => Attempted::Over(Err(error)),
+            Err(error) => Attempted::Over(Err(error), self.permit),
         }
     }
 
