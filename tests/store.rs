@@ -67,6 +67,7 @@ mod store {
     mod following;
     mod giving_back;
     mod history;
+    mod outcomes;
     mod pausing;
     mod pruning;
     mod recovering;

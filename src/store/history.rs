@@ -44,6 +44,32 @@ pub struct MissedRow {
     pub recorded_at: DateTime<Utc>,
 }
 
+/// Which outcomes of a job's triggers are asked for.
+#[derive(Clone, Debug)]
+pub struct OutcomeQuery {
+    /// Of which job.
+    pub job: JobName,
+    /// For whom.
+    pub target: Target,
+    /// Of triggers at or before this instant.
+    pub through: DateTime<Utc>,
+    /// At most this many.
+    pub limit: u32,
+}
+
+/// How a trigger ended, or how several did that have no row each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TriggerOutcome {
+    /// The run that decided it, the last attempt; `None` for triggers without a row each.
+    pub run: Option<RunId>,
+    /// Its instant; the last one of several.
+    pub at: DateTime<Utc>,
+    /// Succeeded, failed, lost or missed.
+    pub state: RunState,
+    /// How many triggers; at least 1.
+    pub count: u64,
+}
+
 /// What of the history is kept.
 #[derive(Clone, Debug)]
 pub struct Retention {

@@ -33,7 +33,7 @@ pub use claims::{Became, Claim, Claimant, Claimed, Taken, WaitingRun, WhenHeld};
 pub use endings::{Ending, Finished, Follower, LockAtEnd, LostRun, OverdueRun, Recovered, Retried, RunKey};
 pub use error::{SchemaError, StoreError};
 pub use fleet::{Fleet, HostBeat, Hosts};
-pub use history::{MissedRow, Pruned, Retention, RunFilter, RunRow};
+pub use history::{MissedRow, OutcomeQuery, Pruned, Retention, RunFilter, RunRow, TriggerOutcome};
 pub use jobs::{Disagreement, JobSeen, Jobs, Paused, Pausing, Resumed};
 pub use locks::{Acquire, Acquired, Grant, Holder, LockRow, Locks, Loss, PreviousOwner, Released, Renewal, Renewed};
 pub use open::{Location, OpenOptions, open};

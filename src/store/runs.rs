@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use super::StoreError;
 use super::claims::{Claim, Claimant, Claimed, Taken, WaitingRun};
 use super::endings::{Ending, Finished, Follower, Recovered, Retried, RunKey};
-use super::history::{MissedRow, Pruned, Retention, RunFilter, RunRow};
+use super::history::{MissedRow, OutcomeQuery, Pruned, Retention, RunFilter, RunRow, TriggerOutcome};
 use crate::clock::Expected;
 use crate::fleet::HostName;
 use crate::trigger::{RunId, Trigger};
@@ -149,4 +149,19 @@ pub trait Runs: Send + Sync {
     /// # Cancel safety
     /// Safe: it only reads.
     async fn history(&self, filter: &RunFilter) -> Result<Vec<RunRow>, StoreError>;
+
+    /// How a job's triggers for one target ended, newest instant first.
+    ///
+    /// Only what went well or badly is told: succeeded, failed, lost, and missed where
+    /// [`MissedReason::is_failure`](crate::trigger::MissedReason::is_failure). A trigger ends with its last
+    /// attempt: one that is to be tried again has no outcome yet, and an attempt that was cancelled or
+    /// skipped leaves the one before it in force. It looks at the newest 10,000 rows of the job, whatever
+    /// their state.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    ///
+    /// # Cancel safety
+    /// Safe: it only reads.
+    async fn outcomes(&self, query: &OutcomeQuery) -> Result<Vec<TriggerOutcome>, StoreError>;
 }

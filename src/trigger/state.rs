@@ -127,6 +127,21 @@ column_words! {
     }
 }
 
+impl MissedReason {
+    /// Whether something went wrong; not where it is as somebody wanted, or a later run stands for it.
+    pub fn is_failure(self) -> bool {
+        match self {
+            Self::StartDeadline | Self::TooOld | Self::NoCatchUp | Self::TooMany | Self::NoHost => true,
+            Self::Superseded | Self::Paused | Self::Edited | Self::Blackout => false,
+        }
+    }
+
+    /// The words of those where something went wrong.
+    pub fn failures() -> Vec<&'static str> {
+        Self::ALL.iter().filter(|reason| reason.is_failure()).map(|reason| reason.as_str()).collect()
+    }
+}
+
 column_words! {
     /// What took triggers that are over without a row each.
     RangeKind {

@@ -10,7 +10,8 @@ use crate::clock::BootInstant;
 use crate::job::JobName;
 use crate::lock::FencingToken;
 use crate::store::{
-    Acquired, Became, Claimed, LostRun, MissedRow, OverdueRun, Retried, RunRow, StoreError, Taken, WaitingRun,
+    Acquired, Became, Claimed, LostRun, MissedRow, OverdueRun, Retried, RunRow, StoreError, Taken, TriggerOutcome,
+    WaitingRun,
 };
 use crate::trigger::{Origin, RangeKind, RunId, RunState, SkipReason, Target, TriggerKind};
 
@@ -139,6 +140,16 @@ pub(super) fn run_row(row: &PgRow) -> Result<RunRow, StoreError> {
     })
 }
 
+pub(super) fn trigger_outcome(row: &PgRow) -> Result<TriggerOutcome, StoreError> {
+    Ok(TriggerOutcome {
+        run: optional_run_id(row, "id")?,
+        at: column(row, "at")?,
+        state: word(row, "state", RunState::from_column)?,
+        count: u64::try_from(column::<i64>(row, "count")?).unwrap_or_default(),
+    })
+}
+
+/// A range of triggers.
 pub(super) fn missed_row(row: &PgRow) -> Result<MissedRow, StoreError> {
     Ok(MissedRow {
         job: column(row, "job")?,

@@ -2,17 +2,17 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
 use super::decode::{column, malformed, word};
-use super::rows::{claimed, followed, missed_row, retried, run_row, taken, waiting_run};
+use super::rows::{claimed, followed, missed_row, retried, run_row, taken, trigger_outcome, waiting_run};
 use super::{PostgresStore, Statement, Timeliness, sql};
 use crate::clock::Expected;
 use crate::fleet::HostName;
 use crate::job::JobName;
 use crate::store::endings::followers_json;
 use crate::store::{
-    Claim, Claimant, Claimed, Ending, Finished, Follower, LockAtEnd, MissedRow, Pruned, Recovered, Retention, Retried,
-    RunFilter, RunKey, RunRow, Runs, StoreError, Taken, WaitingRun, WhenHeld,
+    Claim, Claimant, Claimed, Ending, Finished, Follower, LockAtEnd, MissedRow, OutcomeQuery, Pruned, Recovered,
+    Retention, Retried, RunFilter, RunKey, RunRow, Runs, StoreError, Taken, TriggerOutcome, WaitingRun, WhenHeld,
 };
-use crate::trigger::{RunId, RunState, Trigger};
+use crate::trigger::{MissedReason, RunId, RunState, Trigger};
 
 #[async_trait]
 impl Runs for PostgresStore {
@@ -152,6 +152,18 @@ impl Runs for PostgresStore {
             .bind(filter.before.as_ref().map(RunId::as_uuid))
             .bind(i64::from(filter.limit));
         self.all(call, query).await?.iter().map(run_row).collect()
+    }
+
+    async fn outcomes(&self, query: &OutcomeQuery) -> Result<Vec<TriggerOutcome>, StoreError> {
+        let call = self.work.call("look how triggers ended").await?;
+        let statement = self
+            .query(sql::OUTCOMES)
+            .bind(query.job.as_str())
+            .bind(query.target.as_str())
+            .bind(query.through)
+            .bind(i64::from(query.limit))
+            .bind(MissedReason::failures());
+        self.all(call, statement).await?.iter().map(trigger_outcome).collect()
     }
 }
 

@@ -6,7 +6,7 @@ use sqlx::sqlite::SqliteRow;
 
 use super::decode::{attempt, column, instant, optional_instant, optional_run_id, run_id, trigger, word};
 use crate::lock::FencingToken;
-use crate::store::{MissedRow, RunRow, StoreError, WaitingRun};
+use crate::store::{MissedRow, RunRow, StoreError, TriggerOutcome, WaitingRun};
 use crate::trigger::{Origin, RangeKind, RunState, Target, TriggerKind};
 
 /// The way back.
@@ -14,6 +14,16 @@ fn of_millis(millis: i64) -> Duration {
     Duration::from_millis(u64::try_from(millis).unwrap_or_default())
 }
 
+pub(super) fn trigger_outcome(row: &SqliteRow) -> Result<TriggerOutcome, StoreError> {
+    Ok(TriggerOutcome {
+        run: optional_run_id(row, "id")?,
+        at: instant(row, "at")?,
+        state: word(row, "state", RunState::from_column)?,
+        count: u64::try_from(column::<i64>(row, "count")?).unwrap_or_default(),
+    })
+}
+
+/// A range of triggers.
 pub(super) fn missed_row(row: &SqliteRow) -> Result<MissedRow, StoreError> {
     Ok(MissedRow {
         job: column(row, "job")?,

@@ -5,7 +5,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::sqlite::SqliteRow;
 
 use super::decode::{attempt, column, run_id, text, word};
-use super::rows::{missed_row, run_row, waiting_run};
+use super::rows::{missed_row, run_row, trigger_outcome, waiting_run};
 use super::transaction::Transaction;
 use super::{SqliteStore, all, sql};
 use crate::clock::Expected;
@@ -13,10 +13,10 @@ use crate::fleet::HostName;
 use crate::job::JobName;
 use crate::lock::{FencingToken, Resource};
 use crate::store::{
-    Claim, Claimant, Claimed, Ending, Finished, Follower, LockAtEnd, MissedRow, Pruned, Recovered, Retention, Retried,
-    RunFilter, RunKey, RunRow, Runs, StoreError, Taken, WaitingRun,
+    Claim, Claimant, Claimed, Ending, Finished, Follower, LockAtEnd, MissedRow, OutcomeQuery, Pruned, Recovered,
+    Retention, Retried, RunFilter, RunKey, RunRow, Runs, StoreError, Taken, TriggerOutcome, WaitingRun,
 };
-use crate::trigger::{RunId, RunState, Trigger};
+use crate::trigger::{MissedReason, RunId, RunState, Trigger};
 
 #[async_trait]
 impl Runs for SqliteStore {
@@ -148,6 +148,18 @@ impl Runs for SqliteStore {
             .bind(filter.before.map(|run| run.to_string()))
             .bind(i64::from(filter.limit));
         all(call, query).await?.iter().map(run_row).collect()
+    }
+
+    async fn outcomes(&self, query: &OutcomeQuery) -> Result<Vec<TriggerOutcome>, StoreError> {
+        let call = self.work.call("look how triggers ended").await?;
+        let reasons = serde_json::to_string(&MissedReason::failures()).expect("strings can be written as JSON");
+        let statement = sqlx::query(sql::OUTCOMES)
+            .bind(query.job.as_str())
+            .bind(query.target.as_str())
+            .bind(text(query.through))
+            .bind(i64::from(query.limit))
+            .bind(reasons);
+        all(call, statement).await?.iter().map(trigger_outcome).collect()
     }
 }
 

@@ -97,3 +97,27 @@ FROM runs
 WHERE ($1::text IS NULL OR job = $1) AND ($2::text IS NULL OR state = $2)
   AND ($3::timestamptz IS NULL OR scheduled_at >= $3) AND ($4::uuid IS NULL OR id < $4)
 ORDER BY id DESC LIMIT $5";
+
+/// The window bounds the look at a job that is skipped again and again. An attempt that was cancelled or
+/// skipped hides none before it.
+pub(in crate::store::postgres) const OUTCOMES: &str = "
+SELECT id, at, state, count FROM (
+    (SELECT r.id, r.scheduled_at AS at, r.state, 1::bigint AS count
+    FROM (
+        SELECT id, job, scheduled_at, target, origin, attempt, state, reason FROM runs
+        WHERE job = $1 AND scheduled_at <= $3
+        ORDER BY scheduled_at DESC LIMIT 10000
+    ) r
+    WHERE r.target = $2
+      AND (r.state IN ('succeeded', 'failed', 'lost') OR r.state = 'missed' AND r.reason = ANY($5::text[]))
+      AND NOT EXISTS (
+        SELECT FROM runs n
+        WHERE n.job = r.job AND n.scheduled_at = r.scheduled_at AND n.target = r.target AND n.origin = r.origin
+          AND n.attempt > r.attempt AND n.state NOT IN ('cancelled', 'skipped'))
+    ORDER BY r.scheduled_at DESC LIMIT $4)
+    UNION ALL
+    (SELECT NULL, range_to, 'missed', count FROM trigger_ranges
+    WHERE job = $1 AND target = $2 AND range_to <= $3 AND kind = 'missed' AND reason = ANY($5::text[])
+    ORDER BY range_to DESC LIMIT $4)
+) o
+ORDER BY at DESC, id DESC LIMIT $4";
