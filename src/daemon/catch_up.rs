@@ -200,10 +200,9 @@ fn say_range(job: &JobName, range: &TriggerRange) {
 
 /// Tells whom the job tells about triggers that nobody could run, and nothing ran for.
 fn notice(shared: &Shared, job: &Arc<Job>, target: &Target, range: &TriggerRange) {
-    use MissedReason::{NoCatchUp, NoHost, StartDeadline, TooOld};
-    if range.kind == RangeKind::Missed && matches!(range.reason, NoCatchUp | NoHost | StartDeadline | TooOld) {
+    if range.kind == RangeKind::Missed && range.reason.is_failure() {
         let TriggerRange { from, to, count, reason, .. } = *range;
-        shared.runner.notices.take(job, target, Occasion::Missed { from, to, count, reason });
+        shared.runner.notices.take_found(job, target, Occasion::Missed { from, to, count, reason });
     }
 }
 

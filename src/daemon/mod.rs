@@ -244,9 +244,7 @@ impl Daemon {
         if let Err(error) = tokio::time::timeout_at(gone_by, shared.store.leave(shared.instance)).await {
             tracing::debug!("did not say goodbye: {error}");
         }
-        if tokio::time::timeout_at(gone_by, shared.runner.notices.finish()).await.is_err() {
-            tracing::debug!("not everybody was told how jobs fared");
-        }
+        shared.tell_the_last(&mut orders, gone_by).await;
         events::daemon_stopped(shared.running());
         drop(self.keeper);
         outcome

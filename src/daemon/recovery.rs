@@ -2,7 +2,8 @@ use std::time::Duration;
 
 use super::Shared;
 use crate::events::{self, AfterLoss, RunLabel};
-use crate::run::Occasion;
+use crate::lock::{FencingToken, Resource};
+use crate::run::{EndedRun, Occasion};
 use crate::store::{LostRun, OverdueRun};
 use crate::trigger::{RunId, RunState, SkipReason, Trigger};
 
@@ -40,20 +41,54 @@ impl Shared {
     fn lost(&self, lost: &LostRun) {
         say_lost(lost);
         if lost.rerun.is_none() {
-            self.notice(&lost.trigger, lost.run);
+            let found = Found { run: lost.run, trigger: &lost.trigger, attempt: lost.attempt, lock: &lost.resource };
+            let host = Some(lost.host.clone());
+            self.notice(found.ended(RunState::Lost, "lease_expired", host, Some(lost.token)));
         }
     }
 
     fn overdue(&self, overdue: &OverdueRun) {
         say_overdue(overdue);
         if overdue.state == RunState::Missed {
-            self.notice(&overdue.trigger, overdue.run);
+            let OverdueRun { run, trigger, attempt, resource: lock, .. } = overdue;
+            let found = Found { run: *run, trigger, attempt: *attempt, lock };
+            self.notice(found.ended(RunState::Missed, &overdue.reason, None, None));
         }
     }
 
-    fn notice(&self, trigger: &Trigger, run: RunId) {
-        if let Some(job) = self.plan().get(&trigger.job) {
-            self.runner.notices.take(job, &trigger.target, Occasion::Ended(run));
+    fn notice(&self, ended: EndedRun) {
+        if let Some(job) = self.plan().get(&ended.trigger.job) {
+            let target = ended.trigger.target.clone();
+            self.runner.notices.take_found(job, &target, Occasion::Ended(Box::new(ended)));
+        }
+    }
+}
+
+/// A run that recovery found.
+struct Found<'a> {
+    run: RunId,
+    trigger: &'a Trigger,
+    attempt: u32,
+    lock: &'a Resource,
+}
+
+impl Found<'_> {
+    fn ended(&self, state: RunState, reason: &str, host: Option<String>, token: Option<FencingToken>) -> EndedRun {
+        EndedRun {
+            run: self.run,
+            trigger: self.trigger.clone(),
+            attempt: self.attempt,
+            kind: None,
+            state,
+            reason: Some(reason.to_owned()),
+            exit_code: None,
+            signal: None,
+            host,
+            resource: self.lock.clone(),
+            token,
+            started_at: None,
+            finished_at: None,
+            output_tail: None,
         }
     }
 }

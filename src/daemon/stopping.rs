@@ -13,6 +13,9 @@ use crate::run::Stop;
 /// goodbye included.
 const LAST_WAIT: Duration = Duration::from_millis(1_500);
 
+/// How long notices and pings may take that are on their way when all runs have ended.
+const NOTICES: Duration = Duration::from_secs(5);
+
 /// How long a run may take to end and to be written, once its `kill_grace` is over.
 const AFTER_GRACE: Duration = Duration::from_secs(10);
 
@@ -98,6 +101,20 @@ impl Shared {
             }
         }
         std::future::pending().await
+    }
+
+    /// Lets those be told who are told how jobs fared; a little longer than the goodbye, but not past another order.
+    pub(super) async fn tell_the_last(&self, orders: &mut Receiver<Order>, gone_by: Instant) {
+        let is_hurried = self.stop_asked() == Stop::Kill;
+        let until = if is_hurried { gone_by } else { gone_by + NOTICES };
+        tokio::select! {
+            told = tokio::time::timeout_at(until, self.runner.notices.finish()) => {
+                if told.is_err() {
+                    tracing::debug!("not everybody was told how jobs fared");
+                }
+            }
+            signal = self.obey_until_second_stop(orders), if !is_hurried => events::daemon_hurried(signal, 0),
+        }
     }
 
     fn say_state(&self) {

@@ -30,11 +30,11 @@ pub use lock::{
     lock_renew_late, lock_renewed, lock_taken_over,
 };
 pub use run::{
-    AfterLoss, OutputDropped, RunEnded, RunLabel, notice_failed, notice_sent, ping_failed, run_abandoned,
-    run_cancelled, run_claimed_elsewhere, run_failed, run_followed, run_given_back, run_left_behind, run_lost,
-    run_missed, run_output, run_output_dropped, run_output_is_wanted, run_output_to_file, run_output_unwritten,
-    run_retrying, run_second_result, run_skipped, run_started, run_stop_asked, run_succeeded, run_timed_out,
-    run_unkillable, run_unrecorded, triggers_left_out, triggers_missed,
+    AfterLoss, OutputDropped, RunEnded, RunLabel, notice_failed, notice_sent, notices_dropped, ping_failed,
+    run_abandoned, run_cancelled, run_claimed_elsewhere, run_failed, run_followed, run_given_back, run_left_behind,
+    run_lost, run_missed, run_output, run_output_dropped, run_output_is_wanted, run_output_to_file,
+    run_output_unwritten, run_retrying, run_second_result, run_skipped, run_started, run_stop_asked, run_succeeded,
+    run_timed_out, run_unkillable, run_unrecorded, triggers_left_out, triggers_missed,
 };
 
 /// Who logs, in every line.

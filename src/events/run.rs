@@ -329,6 +329,11 @@ pub fn notice_failed(job: &crate::job::JobName, why: &str) {
     event!(error, "notice.failed", { job = job.as_str(), reason = why, }, "a notice of {job} failed: {why}");
 }
 
+/// Notices were dropped because too many waited; it is over.
+pub fn notices_dropped(count: u64) {
+    event!(error, "notice.dropped", { count, }, "{count} notices were dropped: too many waited");
+}
+
 /// A monitoring service was not reached. What its address holds after the host is as good as a password.
 pub fn ping_failed(job: &crate::job::JobName, service: &str, why: &str) {
     event!(warn, "ping.failed", {

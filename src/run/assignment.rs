@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use super::notices::EndedRun;
 use crate::events::RunLabel;
 use crate::fleet::HostName;
 use crate::job::{Job, OutputNames, OutputTo, PingUrl};
 use crate::lock::{FencingToken, Owner, Resource};
-use crate::store::{Follower, RunKey};
+use crate::store::{Ending, Follower, RunKey};
 use crate::trigger::{RunId, Trigger, TriggerKind};
 
 /// A run that this host has been granted.
@@ -37,12 +38,32 @@ pub struct Assignment {
 impl Assignment {
     /// The next attempt at the same trigger, under the same lease.
     pub(super) fn again(&self, run: RunId, attempt: u32) -> Self {
-        Self { run, attempt, kind: TriggerKind::Retry, ..self.clone() }
+        Self { run, attempt, kind: TriggerKind::Retry, retries: self.retries + 1, ..self.clone() }
     }
 
     /// Where monitoring services are told of it.
     pub(super) fn ping_url(&self) -> Option<&PingUrl> {
         self.job.notices.as_ref()?.ping_url.as_ref()
+    }
+
+    /// What is told of its end.
+    pub(super) fn ended(&self, ending: &Ending, host: &HostName, token: FencingToken) -> EndedRun {
+        EndedRun {
+            run: self.run,
+            trigger: self.trigger.clone(),
+            attempt: self.attempt,
+            kind: Some(self.kind),
+            state: ending.state,
+            reason: ending.reason.clone(),
+            exit_code: ending.exit_code,
+            signal: ending.signal,
+            host: Some(host.to_string()),
+            resource: self.resource.clone(),
+            token: Some(token),
+            started_at: ending.started_at,
+            finished_at: Some(ending.finished_at),
+            output_tail: ending.output_tail.clone(),
+        }
     }
 
     /// What proves that the run is this host's.

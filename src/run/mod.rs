@@ -29,6 +29,6 @@ mod writer;
 
 pub use assignment::Assignment;
 pub use exhaustion::Exhaustion;
-pub use notices::{Notifier, Occasion};
+pub use notices::{EndedRun, Notifier, Occasion};
 pub use stops::{StopTicket, Stops};
 pub use supervise::{Runner, Stop, Supervised};

@@ -30,8 +30,11 @@ pub(super) enum Next {
 impl Runner {
     /// Records a failure and claims the next attempt, if the job has one left, the daemon lets it, and the lease
     /// is still ours.
-    pub(super) async fn next(&self, current: &Arc<Assignment>, ending: &Ending, tenure: &Tenure, retries: u32) -> Next {
-        if ending.state != RunState::Failed || retries >= current.job.retries.most || *self.stop.borrow() != Stop::No {
+    pub(super) async fn next(&self, current: &Arc<Assignment>, ending: &Ending, tenure: &Tenure) -> Next {
+        if ending.state != RunState::Failed
+            || current.retries >= current.job.retries.most
+            || *self.stop.borrow() != Stop::No
+        {
             return Next::End;
         }
         let (key, run) = (current.key(tenure.token), RunId::generate());
@@ -64,9 +67,8 @@ impl Runner {
         next: &Arc<Assignment>,
         tenure: &Tenure,
         ticket: &mut StopTicket,
-        retries: u32,
     ) -> Option<Attempted> {
-        let pause = pause_before(&next.job.retries, retries).mul_f64(0.75 + fastrand::f64() / 2.0);
+        let pause = pause_before(&next.job.retries, next.retries).mul_f64(0.75 + fastrand::f64() / 2.0);
         events::run_retrying(next.label(Some(tenure.token)), pause);
         let mut stop = self.stop.clone();
         let mut lease = tenure.lease.watch();

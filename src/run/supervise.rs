@@ -106,7 +106,6 @@ impl Runner {
     /// Attempts until one doesn't fail, or there is none left.
     async fn attempts(&self, first: Arc<Assignment>, mut tenure: Tenure, mut ticket: StopTicket) -> Supervised {
         let mut current = first;
-        let mut retries = 0;
         loop {
             let began = BootInstant::now();
             let ending = match self.attempt(&current, &mut tenure, &mut ticket).await {
@@ -118,13 +117,12 @@ impl Runner {
                 Attempted::Vanished => return self.abandon(&current, tenure).await,
             };
             let took = BootInstant::now().since(began);
-            match self.next(&current, &ending, &tenure, retries).await {
+            match self.next(&current, &ending, &tenure).await {
                 Next::Attempt(next) => {
                     announce(current.label(Some(tenure.token)), self.host.as_str(), &ending, took);
-                    retries += 1;
                     ticket = self.stops.register(next.run);
                     current = next;
-                    match self.pause(&current, &tenure, &mut ticket, retries).await {
+                    match self.pause(&current, &tenure, &mut ticket).await {
                         None => {}
                         Some(Attempted::NotStarted(reason)) => {
                             tenure.lease.stop().await;
@@ -165,7 +163,8 @@ impl Runner {
         let key: RunKey = assignment.key(token);
         self.record_end(assignment, &key, ending, held_since).await;
         self.ping_end(assignment, pings, ending);
-        self.notices.take(&assignment.job, &assignment.trigger.target, Occasion::Ended(key.run));
+        let ended = assignment.ended(ending, &self.host, token);
+        self.notices.take(&assignment.job, &assignment.trigger.target, Occasion::Ended(Box::new(ended)));
         Supervised::Ended
     }
 
@@ -174,6 +173,7 @@ impl Runner {
         let Some(url) = assignment.ping_url() else { return };
         let signal = if ending.state == RunState::Succeeded { Signal::Success } else { Signal::Failure };
         let output = ending.output_tail.as_deref().unwrap_or_default();
-        self.notices.pings.end(pings, &assignment.job.name, url, signal, output);
+        let text = format!("{output}{}", ending.reason.as_deref().unwrap_or_default());
+        self.notices.pings.end(pings, &assignment.job.name, url, signal, &text);
     }
 }

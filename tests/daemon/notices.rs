@@ -45,7 +45,7 @@ fn a_streak_of_failures_is_told_once_over_the_fleet_and_then_the_recovery() {
         fs::read_to_string(fleet.folder().join("last")).is_ok_and(|last| last == "failed job 3\n")
     });
     let third = database.runs_of("job").into_iter().filter(|run| run.is_final()).nth(2).unwrap();
-    assert_eq!(failure["run_id"], third.id.as_str());
+    assert_eq!(failure["id"], third.id.as_str());
 
     fs::write(fleet.folder().join("well"), "").unwrap();
     eventually("the recovery is told", PATIENCE, || told(&fleet).len() >= 2);
@@ -85,7 +85,7 @@ fn the_host_that_finds_a_lost_run_tells_about_it() {
     fleet[&*held.host].kill9();
     let lost = || told(&fleet).into_iter().find(|notice| notice["state"] == "lost");
     let lost = eventually_some("the loss is told", PATIENCE, lost);
-    assert_eq!((&lost["run_id"], &lost["host"]), (&held.run.as_str().into(), &held.host.as_str().into()));
+    assert_eq!((&lost["id"], &lost["host"]), (&held.run.as_str().into(), &held.host.as_str().into()));
 }
 
 /// A service that answers 500 to the first request and then 200, and remembers all of them.

@@ -4,6 +4,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Value, json};
 
 use super::decision::Verdict;
+use super::{EndedRun, Occasion};
 use crate::clock::BootInstant;
 use crate::events;
 use crate::fleet::HostName;
@@ -11,7 +12,6 @@ use crate::job::{Command, Job, Stdin};
 use crate::run::environment::base_environment;
 use crate::run::pump::Pump;
 use crate::shim::{Child, ChildEvent, Exit, Program, SpawnRequest, Spawner};
-use crate::store::RunRow;
 
 /// How long a command may take; it is told to end a little earlier.
 const WITHIN: Duration = Duration::from_secs(60);
@@ -24,7 +24,7 @@ const START_WITHIN: Duration = Duration::from_secs(30);
 pub(super) async fn tell(spawner: &Spawner, host: &HostName, job: &Job, verdict: &Verdict) {
     let Some(notices) = &job.notices else { return };
     let (what, command) = match verdict {
-        Verdict::Failure { .. } | Verdict::Missed { .. } => ("on_failure", &notices.on_failure),
+        Verdict::Failure { .. } => ("on_failure", &notices.on_failure),
         Verdict::Recovery { .. } => ("on_recovery", &notices.on_recovery),
     };
     let Some(command) = command else { return };
@@ -56,71 +56,63 @@ fn request(host: &HostName, job: &Job, verdict: &Verdict, command: &Command) -> 
     }
 }
 
-/// The job's own variables, and those values of the object that are no objects themselves.
+/// The job's own variables, and the values of the object, for commands that don't read JSON.
 fn environment(job: &Job, told: &Value) -> Vec<(String, String)> {
-    const IN_ENVIRONMENT: &[&str] = &[
-        "event",
-        "job",
-        "run_id",
-        "state",
-        "reason",
-        "exit_code",
-        "signal",
-        "host",
-        "scheduled_at",
-        "attempt",
-        "failures_in_a_row",
-    ];
     let mut env: Vec<(String, String)> = job.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-    for name in IN_ENVIRONMENT {
-        let value = match &told[*name] {
+    for (name, value) in told.as_object().into_iter().flatten() {
+        let value = match value {
             Value::Null => continue,
             Value::String(text) => text.clone(),
             other => other.to_string(),
         };
+        let name = if name == "id" { "RUN_ID".to_owned() } else { name.to_uppercase() };
         // A NUL can't be in a variable; it comes from an output or a message at most.
-        env.push((format!("CRONLATCH_{}", name.to_uppercase()), value.replace('\0', " ")));
+        env.push((format!("CRONLATCH_{name}"), value.replace('\0', " ")));
     }
     env
 }
 
 /// What is told, with the names that `cronlatch runs --json` has.
 fn object(host: &HostName, job: &Job, verdict: &Verdict) -> Value {
-    match verdict {
-        Verdict::Failure { run, in_a_row } => of_run("failure", host, run, *in_a_row),
-        Verdict::Recovery { run, after } => of_run("recovery", host, run, *after),
-        Verdict::Missed { from, to, count, reason } => json!({
-            "event": "failure",
+    let (event, what, in_a_row) = match verdict {
+        Verdict::Failure { what, in_a_row } => ("failure", what, in_a_row),
+        Verdict::Recovery { what, after } => ("recovery", what, after),
+    };
+    let mut object = match what {
+        Occasion::Ended(ended) => of_run(ended),
+        Occasion::Missed { from, to, count, reason } => json!({
             "job": job.name.as_str(),
-            "state": "missed",
-            "reason": reason.as_str(),
             "scheduled_at": instant(*from),
             "scheduled_until": instant(*to),
             "count": count,
-            "host": host.as_str(),
+            "state": "missed",
+            "reason": reason.as_str(),
         }),
-    }
+    };
+    object["event"] = json!(event);
+    object["failures_in_a_row"] = json!(in_a_row);
+    object["told_by"] = json!(host.as_str());
+    object
 }
 
-fn of_run(event: &str, teller: &HostName, row: &RunRow, in_a_row: usize) -> Value {
+fn of_run(ended: &EndedRun) -> Value {
     json!({
-        "event": event,
-        "job": row.job,
-        "run_id": row.run.to_string(),
-        "scheduled_at": instant(row.scheduled_at),
-        "attempt": row.attempt,
-        "trigger": row.kind.as_str(),
-        "state": row.state.as_str(),
-        "reason": row.reason,
-        "exit_code": row.exit_code,
-        "signal": row.signal,
-        "host": row.host.as_deref().unwrap_or(teller.as_str()),
-        "lock": row.resource,
-        "token": row.token.map(crate::lock::FencingToken::get),
-        "started_at": row.started_at.map(instant),
-        "finished_at": row.finished_at.map(instant),
-        "failures_in_a_row": in_a_row,
-        "output_tail": row.output_tail,
+        "id": ended.run.to_string(),
+        "job": ended.trigger.job.as_str(),
+        "scheduled_at": instant(ended.trigger.scheduled_at),
+        "target": ended.trigger.target.as_str(),
+        "attempt": ended.attempt,
+        "trigger": ended.kind.map(crate::trigger::TriggerKind::as_str),
+        "state": ended.state.as_str(),
+        "host": ended.host,
+        "lock": ended.resource.as_str(),
+        "token": ended.token.map(crate::lock::FencingToken::get),
+        "started_at": ended.started_at.map(instant),
+        "finished_at": ended.finished_at.map(instant),
+        "exit_code": ended.exit_code,
+        "signal": ended.signal,
+        "reason": ended.reason,
+        "output_tail": ended.output_tail,
     })
 }
 

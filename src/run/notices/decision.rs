@@ -1,117 +1,111 @@
-use chrono::{DateTime, Utc};
-
-use super::is_failure;
-use crate::store::RunRow;
-use crate::trigger::{MissedReason, RunId, RunState};
+use super::Occasion;
+use crate::store::TriggerOutcome;
+use crate::trigger::RunState;
 
 /// What is told.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) enum Verdict {
-    /// So many failures in a row, this run's included.
+    /// So many failures in a row, this one included.
     Failure {
         /// The newest.
-        run: Box<RunRow>,
-        in_a_row: usize,
+        what: Occasion,
+        in_a_row: u64,
     },
     /// A success after so many failures in a row.
-    Recovery { run: Box<RunRow>, after: usize },
-    /// Triggers without a row each.
-    Missed { from: DateTime<Utc>, to: DateTime<Utc>, count: u64, reason: MissedReason },
+    Recovery { what: Occasion, after: u64 },
 }
 
-/// What a run is worth, given the job's newest runs (any order), itself among them. A streak is told once, by the
-/// run that makes it `before_notice` long; a success only after a streak that was told.
-pub(super) fn decide(rows: Vec<RunRow>, run: RunId, before_notice: u32) -> Option<Verdict> {
-    let needed = usize::try_from(before_notice.max(1)).unwrap_or(usize::MAX);
-    let outcomes = outcomes(rows);
-    let position = outcomes.iter().position(|row| row.run == run)?;
-    let own = outcomes[position].clone();
-    let earlier = outcomes[position + 1..].iter().take_while(|row| is_failure(row.state)).count();
-    match own.state {
-        RunState::Succeeded if earlier >= needed => Some(Verdict::Recovery { run: Box::new(own), after: earlier }),
-        state if is_failure(state) && earlier + 1 == needed => {
-            Some(Verdict::Failure { run: Box::new(own), in_a_row: needed })
-        }
-        _ => None,
+/// What an occasion is worth, given how the job's triggers ended up to it, newest first, itself among them. A streak is
+/// told once, by whatever makes it `before_notice` long; a success only after a streak that was told. What the
+/// history doesn't count, because it is to be tried again or was cancelled, is worth nothing.
+pub(super) fn decide(outcomes: &[TriggerOutcome], what: Occasion, before_notice: u32) -> Option<Verdict> {
+    let needed = u64::from(before_notice.max(1));
+    let is_it = |outcome: &TriggerOutcome| match &what {
+        Occasion::Ended(ended) => outcome.run == Some(ended.run),
+        Occasion::Missed { to, .. } => outcome.run.is_none() && outcome.at == *to,
+    };
+    let position = outcomes.iter().position(is_it)?;
+    let own = &outcomes[position];
+    let earlier = outcomes[position + 1..].iter().take_while(|outcome| outcome.state != RunState::Succeeded);
+    let earlier: u64 = earlier.map(|outcome| outcome.count).sum();
+    if own.state == RunState::Succeeded {
+        return (earlier >= needed).then_some(Verdict::Recovery { what, after: earlier });
     }
-}
-
-/// What counts of them, newest trigger first: one outcome a trigger, that of its last attempt, if that is over.
-fn outcomes(mut rows: Vec<RunRow>) -> Vec<RunRow> {
-    rows.sort_by(|one, other| {
-        let key = |row: &RunRow| (row.scheduled_at, row.origin.as_str().to_owned(), row.attempt);
-        key(other).cmp(&key(one))
-    });
-    rows.dedup_by(|later, kept| later.scheduled_at == kept.scheduled_at && later.origin == kept.origin);
-    rows.retain(|row| row.state == RunState::Succeeded || is_failure(row.state));
-    rows
+    let in_a_row = earlier + own.count;
+    (earlier < needed && in_a_row >= needed).then_some(Verdict::Failure { what, in_a_row })
 }
 
 #[cfg(test)]
 mod tests {
-    use chrono::TimeDelta;
+    use chrono::{DateTime, TimeDelta};
 
     use super::*;
-    use crate::trigger::{Origin, Target, TriggerKind};
+    use crate::job::JobName;
+    use crate::lock::Resource;
+    use crate::run::EndedRun;
+    use crate::trigger::{RunId, Trigger};
 
-    fn row(minute: i64, attempt: u32, state: RunState) -> RunRow {
-        RunRow {
-            run: RunId::generate(),
-            job: "job".to_owned(),
-            scheduled_at: DateTime::UNIX_EPOCH + TimeDelta::minutes(minute),
-            target: Target::fleet(),
-            origin: Origin::schedule(),
-            attempt,
-            kind: TriggerKind::Schedule,
+    fn occasion(run: RunId, minute: i64, state: RunState) -> Occasion {
+        let at = DateTime::UNIX_EPOCH + TimeDelta::minutes(minute);
+        Occasion::Ended(Box::new(EndedRun {
+            run,
+            trigger: Trigger::scheduled(JobName::new("job").unwrap(), at),
+            attempt: 1,
+            kind: None,
             state,
-            host: None,
-            resource: "job:job".to_owned(),
-            token: None,
-            claimed_at: None,
-            started_at: None,
-            finished_at: None,
-            wait_until: None,
-            not_before: None,
+            reason: None,
             exit_code: None,
             signal: None,
-            reason: None,
-            blocked_by: None,
+            host: None,
+            resource: Resource::new("job:job").unwrap(),
+            token: None,
+            started_at: None,
+            finished_at: None,
             output_tail: None,
-            cpu: None,
-            memory_peak_kib: None,
-        }
+        }))
     }
 
-    /// What each of these runs, one a minute, would be told as when it ends.
+    /// What each of these triggers, one a minute, would be told as when it ends.
     fn told(states: &[RunState], before_notice: u32) -> String {
-        let rows: Vec<RunRow> = (0..).zip(states).map(|(minute, state)| row(minute, 1, *state)).collect();
-        let at = |index: usize| match decide(rows[..=index].to_vec(), rows[index].run, before_notice) {
-            None => '.',
-            Some(Verdict::Failure { .. }) => 'F',
-            Some(Verdict::Recovery { .. }) => 'R',
-            Some(Verdict::Missed { .. }) => '?',
+        let runs: Vec<_> = states.iter().map(|state| (RunId::generate(), *state)).collect();
+        let at = |index: usize| {
+            let newest_first = (0..=index).rev().map(|other| TriggerOutcome {
+                run: Some(runs[other].0),
+                at: DateTime::UNIX_EPOCH + TimeDelta::minutes(other as i64),
+                state: runs[other].1,
+                count: 1,
+            });
+            let what = occasion(runs[index].0, index as i64, runs[index].1);
+            match decide(&newest_first.collect::<Vec<_>>(), what, before_notice) {
+                None => '.',
+                Some(Verdict::Failure { .. }) => 'F',
+                Some(Verdict::Recovery { .. }) => 'R',
+            }
         };
-        (0..rows.len()).map(at).collect()
+        (0..runs.len()).map(at).collect()
     }
 
     #[test]
     fn a_streak_is_told_once_and_a_recovery_only_after_it() {
-        use RunState::{Cancelled, Failed, Lost, Missed, Skipped, Succeeded};
+        use RunState::{Failed, Lost, Missed, Succeeded};
         assert_eq!(told(&[Succeeded, Failed, Failed, Succeeded, Succeeded, Lost], 1), ".F.R.F");
         assert_eq!(told(&[Failed, Succeeded, Failed, Lost, Missed, Succeeded], 2), "...F.R");
-        assert_eq!(told(&[Failed, Skipped, Cancelled, Failed, Succeeded], 2), "...FR");
-        assert_eq!(told(&[Succeeded, Skipped, Cancelled], 1), "...");
+        assert_eq!(told(&[Failed, Failed, Succeeded], 3), "...");
     }
 
     #[test]
-    fn of_the_attempts_at_a_trigger_the_last_one_counts() {
-        let failed = row(1, 1, RunState::Failed);
-        let again = row(1, 2, RunState::Failed);
-        let rows = vec![failed.clone(), again.clone()];
-        assert_eq!(decide(rows.clone(), failed.run, 1), None);
-        assert!(matches!(decide(rows.clone(), again.run, 1), Some(Verdict::Failure { in_a_row: 1, .. })));
-        assert_eq!(decide(rows, again.run, 2), None, "two attempts are one failure");
-        let open = row(1, 2, RunState::Waiting);
-        assert_eq!(decide(vec![failed.clone(), open], failed.run, 1), None, "it is run again");
+    fn a_run_that_the_history_does_not_count_is_worth_nothing() {
+        assert!(decide(&[], occasion(RunId::generate(), 1, RunState::Cancelled), 1).is_none());
+    }
+
+    #[test]
+    fn many_triggers_without_a_row_are_as_many_failures() {
+        let at = DateTime::UNIX_EPOCH + TimeDelta::minutes(9);
+        let missed = |count| Occasion::Missed { from: at, to: at, count, reason: crate::trigger::MissedReason::NoHost };
+        let outcome = |run, state, count| TriggerOutcome { run, at, state, count };
+        let outcomes = [outcome(None, RunState::Missed, 5), outcome(Some(RunId::generate()), RunState::Failed, 1)];
+        assert!(matches!(decide(&outcomes, missed(5), 3), Some(Verdict::Failure { in_a_row: 6, .. })));
+        assert!(decide(&outcomes, missed(5), 1).is_none(), "the failure before it was told");
+        assert!(decide(&outcomes, missed(5), 7).is_none(), "not enough");
     }
 }

@@ -15,6 +15,7 @@ mod command;
 mod decision;
 mod ping;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -25,9 +26,10 @@ use tokio::task::JoinHandle;
 use crate::events;
 use crate::fleet::HostName;
 use crate::job::Job;
+use crate::lock::{FencingToken, Resource};
 use crate::shim::Spawner;
-use crate::store::{RunFilter, RunRow, SharedStore, StoreError};
-use crate::trigger::{MissedReason, RunId, RunState, Target};
+use crate::store::{OutcomeQuery, SharedStore, StoreError, TriggerOutcome};
+use crate::trigger::{MissedReason, RunId, RunState, Target, Trigger, TriggerKind};
 use decision::{Verdict, decide};
 pub(super) use ping::{Pings, RunPings, Signal};
 
@@ -42,11 +44,11 @@ const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Something that may be worth a notice.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Occasion {
-    /// A run is over; the history has it.
-    Ended(RunId),
-    /// Triggers are over without a row each.
+    /// A run is over, and the history has it.
+    Ended(Box<EndedRun>),
+    /// Triggers are over without a row each, and the history has them.
     Missed {
         /// The first.
         from: DateTime<Utc>,
@@ -57,6 +59,39 @@ pub enum Occasion {
         /// Why.
         reason: MissedReason,
     },
+}
+
+/// What is told of a run that is over.
+#[derive(Clone, Debug)]
+pub struct EndedRun {
+    /// Which run.
+    pub run: RunId,
+    /// Of which trigger.
+    pub trigger: Trigger,
+    /// Which attempt.
+    pub attempt: u32,
+    /// What made it; `None` where whoever found it doesn't know.
+    pub kind: Option<TriggerKind>,
+    /// What it came to.
+    pub state: RunState,
+    /// Why, where the state alone doesn't say.
+    pub reason: Option<String>,
+    /// The exit code.
+    pub exit_code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// Whose it was.
+    pub host: Option<String>,
+    /// What it locked.
+    pub resource: Resource,
+    /// Its lock's token.
+    pub token: Option<FencingToken>,
+    /// When its process was started.
+    pub started_at: Option<DateTime<Utc>>,
+    /// When it was over.
+    pub finished_at: Option<DateTime<Utc>>,
+    /// The last lines of its output.
+    pub output_tail: Option<String>,
 }
 
 /// An occasion that waits.
@@ -72,6 +107,8 @@ struct Queued {
 pub struct Notifier {
     /// `None` once it is to finish.
     queue: Mutex<Option<mpsc::Sender<Queued>>>,
+    /// How many were dropped since the last that was not.
+    dropped: AtomicU64,
     task: JoinHandle<()>,
     /// Closed by the task when it ends.
     told: watch::Receiver<()>,
@@ -97,23 +134,39 @@ impl Notifier {
             tell_on(teller, inbox).await;
             drop(telling);
         });
-        Self { queue: Mutex::new(Some(queue)), task, told, pings: Pings::new() }
+        Self { queue: Mutex::new(Some(queue)), dropped: AtomicU64::new(0), task, told, pings: Pings::new() }
     }
 
-    /// Takes an occasion in, if the job tells anybody at all.
+    /// Takes an occasion in, if the job has commands for any.
     pub fn take(&self, job: &Arc<Job>, target: &Target, occasion: Occasion) {
-        let tells = |job: &Job| {
-            job.notices.as_ref().is_some_and(|notices| notices.on_failure.is_some() || notices.on_recovery.is_some())
-        };
-        if !tells(job) {
+        let has_commands =
+            job.notices.as_ref().is_some_and(|notices| notices.on_failure.is_some() || notices.on_recovery.is_some());
+        if !has_commands {
             return;
         }
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let queued = Queued { job: job.clone(), target: target.clone(), occasion };
-        let taken = queue.as_ref().is_some_and(|queue| queue.try_send(queued).is_ok());
-        if !taken {
+        if queue.as_ref().is_some_and(|queue| queue.try_send(queued).is_ok()) {
+            let dropped = self.dropped.swap(0, Ordering::Relaxed);
+            if dropped > 0 {
+                events::notices_dropped(dropped);
+            }
+        } else if self.dropped.fetch_add(1, Ordering::Relaxed) == 0 {
             events::notice_failed(&job.name, "too many notices wait, or the daemon is ending");
         }
+    }
+
+    /// As [`Self::take`], for a failure that this host has found and not made: monitoring services hear of it
+    /// from nobody else.
+    pub fn take_found(&self, job: &Arc<Job>, target: &Target, occasion: Occasion) {
+        if let Some(url) = job.notices.as_ref().and_then(|notices| notices.ping_url.as_ref()) {
+            let what = match &occasion {
+                Occasion::Ended(ended) => ended.reason.clone().unwrap_or_else(|| ended.state.to_string()),
+                Occasion::Missed { count, reason, .. } => format!("missed {count}: {reason}"),
+            };
+            self.pings.end(None, &job.name, url, Signal::Failure, &what);
+        }
+        self.take(job, target, occasion);
     }
 
     /// Waits until everything is told that was taken in before, and takes nothing in any more; for a daemon that ends.
@@ -135,26 +188,21 @@ impl Drop for Notifier {
     }
 }
 
-/// Tells until nobody can ask any more, and all is told. Of one job in the order in which it came about, as far
-/// as decisions go; its commands may overtake one another.
+/// Tells until nobody can ask any more, and all is told. Notices may overtake one another.
 async fn tell_on(teller: Teller, mut inbox: mpsc::Receiver<Queued>) {
     let room = Arc::new(Semaphore::new(AT_ONCE));
     let mut telling = tokio::task::JoinSet::new();
     while let Some(Queued { job, target, occasion }) = inbox.recv().await {
         while telling.try_join_next().is_some() {}
-        let verdict = match teller.judge(&job, &target, occasion).await {
-            Ok(Some(verdict)) => verdict,
-            Ok(None) => continue,
-            Err(error) => {
-                events::notice_failed(&job.name, &format!("the history can't be read: {error}"));
-                continue;
-            }
-        };
         // The semaphore is never closed.
         let Ok(permit) = room.clone().acquire_owned().await else { return };
         let teller = teller.clone();
         telling.spawn(async move {
-            command::tell(&teller.spawner, &teller.host, &job, &verdict).await;
+            match teller.judge(&job, &target, occasion).await {
+                Ok(Some(verdict)) => command::tell(&teller.spawner, &teller.host, &job, &verdict).await,
+                Ok(None) => {}
+                Err(error) => events::notice_failed(&job.name, &format!("the history can't be read: {error}")),
+            }
             drop(permit);
         });
     }
@@ -164,34 +212,29 @@ async fn tell_on(teller: Teller, mut inbox: mpsc::Receiver<Queued>) {
 impl Teller {
     async fn judge(&self, job: &Job, target: &Target, occasion: Occasion) -> Result<Option<Verdict>, StoreError> {
         let Some(notices) = &job.notices else { return Ok(None) };
-        match occasion {
-            Occasion::Missed { from, to, count, reason } => Ok((count >= u64::from(notices.failures_before_notice))
-                .then_some(Verdict::Missed { from, to, count, reason })),
-            Occasion::Ended(run) => {
-                let rows = self.history(job, notices.failures_before_notice).await?;
-                let rows: Vec<RunRow> = rows.into_iter().filter(|row| row.target == *target).collect();
-                Ok(decide(rows, run, notices.failures_before_notice))
-            }
-        }
+        let through = match &occasion {
+            Occasion::Ended(ended) => ended.trigger.scheduled_at,
+            Occasion::Missed { to, .. } => *to,
+        };
+        let query = OutcomeQuery {
+            job: job.name.clone(),
+            target: target.clone(),
+            through,
+            // A few at the same instant, by request, are among them.
+            limit: notices.failures_before_notice.saturating_add(10),
+        };
+        let outcomes = self.outcomes(&query).await?;
+        Ok(decide(&outcomes, occasion, notices.failures_before_notice))
     }
 
-    /// The newest runs of a job: so many that a streak and what came before it are among them, whatever was skipped
-    /// in between.
-    async fn history(&self, job: &Job, failures: u32) -> Result<Vec<RunRow>, StoreError> {
-        let limit = failures.saturating_add(1).saturating_mul(10).clamp(50, 1_000);
-        let filter = RunFilter { job: Some(job.name.clone()), state: None, since: None, before: None, limit };
+    async fn outcomes(&self, query: &OutcomeQuery) -> Result<Vec<TriggerOutcome>, StoreError> {
         let mut tries = 0;
         loop {
             tries += 1;
-            match self.store.history(&filter).await {
+            match self.store.outcomes(query).await {
                 Err(error) if tries < TRIES && error.is_transient() => tokio::time::sleep(PAUSE).await,
                 answer => return answer,
             }
         }
     }
-}
-
-/// Whether a run in this state has ended badly.
-fn is_failure(state: RunState) -> bool {
-    matches!(state, RunState::Failed | RunState::Lost | RunState::Missed)
 }

@@ -1,4 +1,3 @@
-use std::io;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -15,6 +14,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// How many pings are under way at once.
 const AT_ONCE: usize = 8;
+
+/// How many pings may be on their way or wait; what comes beyond is dropped.
+const MOST: usize = 256;
 
 /// How much of a job's output goes along: what the services take.
 const BODY: usize = 10_000;
@@ -49,11 +51,13 @@ impl Pings {
     /// Says that a run has started.
     pub(in crate::run) fn start(&self, job: &JobName, url: &PingUrl) -> RunPings {
         let (sent, started) = watch::channel(());
-        let ping = ping(self.room.clone(), job.clone(), url.clone(), Signal::Start, String::new());
-        self.tasks.spawn(async move {
-            ping.await;
-            drop(sent);
-        });
+        if self.has_room(job, url) {
+            let ping = ping(self.room.clone(), job.clone(), url.clone(), Signal::Start, String::new());
+            self.tasks.spawn(async move {
+                ping.await;
+                drop(sent);
+            });
+        }
         RunPings { started }
     }
 
@@ -66,6 +70,9 @@ impl Pings {
         signal: Signal,
         output: &str,
     ) {
+        if !self.has_room(job, url) {
+            return;
+        }
         let ping = ping(self.room.clone(), job.clone(), url.clone(), signal, tail(output));
         self.tasks.spawn(async move {
             if let Some(mut run) = run {
@@ -74,6 +81,15 @@ impl Pings {
             }
             ping.await;
         });
+    }
+
+    /// A service that hangs must not fill the memory.
+    fn has_room(&self, job: &JobName, url: &PingUrl) -> bool {
+        let has_room = self.tasks.len() < MOST;
+        if !has_room {
+            events::ping_failed(job, &host_of(url), "too many pings are on their way");
+        }
+        has_room
     }
 
     /// Waits for all that are on their way.
@@ -89,8 +105,6 @@ fn tail(output: &str) -> String {
 }
 
 async fn ping(room: Arc<Semaphore>, job: JobName, url: PingUrl, signal: Signal, body: String) {
-    // The semaphore is never closed.
-    let Ok(_permit) = room.acquire_owned().await else { return };
     let address = match signal {
         Signal::Start => format!("{}/start", url.as_secret()),
         Signal::Success => url.as_secret().to_owned(),
@@ -103,33 +117,52 @@ async fn ping(room: Arc<Semaphore>, job: JobName, url: PingUrl, signal: Signal, 
             tokio::time::sleep(pause.mul_f64(0.5 + fastrand::f64())).await;
             pause *= 2;
         }
+        // The semaphore is never closed.
+        let Ok(_permit) = room.acquire().await else { return };
         let (address, body) = (address.clone(), body.clone());
         // It has a bound of its own; a panic was told by the hook.
         match tokio::task::spawn_blocking(move || post(&address, &body)).await {
             Ok(Ok(())) => return,
-            Ok(Err(error)) => last = error,
+            Ok(Err(Refused { why, is_final })) => {
+                last = why;
+                if is_final {
+                    break;
+                }
+            }
             Err(_) => return,
         }
     }
     events::ping_failed(&job, &host_of(&url), &last);
 }
 
+/// Why a try failed, and whether another one is of no use.
+struct Refused {
+    why: String,
+    is_final: bool,
+}
+
 /// One POST. Errors don't hold the address, which is as good as a password.
-fn post(address: &str, body: &str) -> Result<(), String> {
-    let agent = AGENT.as_ref().map_err(ToString::to_string)?;
-    match agent.post(address).header("content-type", "text/plain; charset=utf-8").send(body) {
+fn post(address: &str, body: &str) -> Result<(), Refused> {
+    // Too many requests, and a request that took too long to be sent, may do better later.
+    const LATER: [u16; 2] = [408, 429];
+    let again = |why: &str| Refused { why: why.to_owned(), is_final: false };
+    let sent = AGENT.post(address).header("content-type", "text/plain; charset=utf-8").send(body);
+    match sent {
         Ok(_) => Ok(()),
-        Err(ureq::Error::StatusCode(code)) => Err(format!("the service answered {code}")),
-        Err(ureq::Error::Io(error)) => Err(error.to_string()),
-        Err(ureq::Error::Timeout(_)) => Err("no answer in time".to_owned()),
-        Err(ureq::Error::HostNotFound) => Err("its name is not known".to_owned()),
-        Err(ureq::Error::ConnectionFailed) => Err("no connection".to_owned()),
-        Err(_) => Err("the request failed".to_owned()),
+        Err(ureq::Error::StatusCode(code)) => Err(Refused {
+            why: format!("the service answered {code}"),
+            is_final: (400..500).contains(&code) && !LATER.contains(&code),
+        }),
+        Err(ureq::Error::Io(error)) => Err(again(&error.to_string())),
+        Err(ureq::Error::Timeout(_)) => Err(again("no answer in time")),
+        Err(ureq::Error::HostNotFound) => Err(again("its name is not known")),
+        Err(ureq::Error::ConnectionFailed) => Err(again("no connection")),
+        Err(_) => Err(again("the request failed")),
     }
 }
 
 /// One for all, made when it is needed first: it reads the certificates that this machine trusts.
-static AGENT: LazyLock<io::Result<ureq::Agent>> = LazyLock::new(|| {
+static AGENT: LazyLock<ureq::Agent> = LazyLock::new(|| {
     let native = rustls_native_certs::load_native_certs();
     let roots = native.certs.into_iter().map(|certificate| ureq::tls::Certificate::from_der(&certificate).to_owned());
     let tls = ureq::tls::TlsConfig::builder()
@@ -143,7 +176,7 @@ static AGENT: LazyLock<io::Result<ureq::Agent>> = LazyLock::new(|| {
         .user_agent(concat!("cronlatch/", env!("CARGO_PKG_VERSION")))
         .tls_config(tls)
         .build();
-    Ok(config.into())
+    config.into()
 });
 
 /// What may be shown of an address.

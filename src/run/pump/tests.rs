@@ -31,6 +31,7 @@ fn assignment(output: OutputTo) -> Arc<Assignment> {
         run: RunId::generate(),
         trigger: Trigger::scheduled(job.name.clone(), "2027-01-01T00:00:00Z".parse().unwrap()),
         attempt: 1,
+        retries: 0,
         kind: TriggerKind::Schedule,
         owner,
         resource: job.resource.clone(),
