@@ -440,13 +440,6 @@ fn no_mutilated_file_brings_more_than_problems() {
 }
 
 #[test]
-fn an_expression_whose_last_instant_has_gone_by_is_refused() {
-    let told = lines_of(&job("").replace("0 3 * * *", "0 0 3 1 1 * 2020"));
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].starts_with("cronlatch.toml:4:1: jobs.a.schedule = \"0 0 3 1 1 * 2020\": "), "{told:?}");
-}
-
-#[test]
 fn a_jobs_own_keys_win_over_the_defaults_and_those_over_the_lock() {
     let main = r#"
 [database]

@@ -12,7 +12,7 @@ use super::{Failure, print, print_json, when};
 use crate::clock::human;
 use crate::job::JobName;
 use crate::store::{MissedRow, RunFilter, RunRow, SharedStore, StoreError};
-use crate::trigger::RunState;
+use crate::trigger::{RangeKind, RunState};
 
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
@@ -21,18 +21,26 @@ pub(super) struct Runs {
     command: Option<RunsCommand>,
     /// Only this job
     job: Option<String>,
-    /// Only runs in this state
-    #[arg(long, value_parser = state)]
-    state: Option<RunState>,
+    /// Only runs in this state, or what pauses or blackouts took
+    #[arg(long, value_parser = shown_state)]
+    state: Option<ShownState>,
     /// Only triggers from this instant or date on, or from so long ago on (24h)
     #[arg(long, value_parser = when::since)]
     since: Option<DateTime<Utc>>,
     /// At most this many
-    #[arg(short = 'n', long, default_value_t = 20)]
+    #[arg(short = 'n', long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     /// One JSON array instead of a table
     #[arg(long)]
     json: bool,
+}
+
+/// What the column of states can show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ShownState {
+    Run(RunState),
+    /// Triggers without a row each that nobody missed.
+    Range(RangeKind),
 }
 
 #[derive(Debug, Subcommand)]
@@ -59,9 +67,14 @@ impl Runs {
         }
         let job = self.job.as_deref().map(JobName::new).transpose();
         let job = job.map_err(|error| Failure::usage(error.to_string()))?;
-        let filter = RunFilter { job, state: self.state, since: self.since, ..newest(self.limit) };
+        let (state, kind) = match self.state {
+            Some(ShownState::Run(state)) => (Some(state), None),
+            Some(ShownState::Range(kind)) => (None, Some(kind)),
+            None => (None, None),
+        };
+        let filter = RunFilter { job, state, since: self.since, ..newest(self.limit) };
         let opened = Opened::new(path)?;
-        let entries = opened.ask_known(async |store| entries(store, &filter).await)?;
+        let entries = opened.ask_known(async |store| entries(store, &filter, kind).await)?;
         if let (Some(job), true) = (&filter.job, entries.is_empty()) {
             require_known(&opened, job, path)?;
         }
@@ -83,8 +96,16 @@ enum Entry {
     Range(MissedRow),
 }
 
-/// The newest runs and missed triggers, by their instants.
-async fn entries(store: &SharedStore, filter: &RunFilter) -> Result<Vec<Entry>, StoreError> {
+/// How many ranges are looked through for those of one kind.
+const MOST_RANGES: u32 = 10_000;
+
+/// The newest runs and missed triggers, by their instants; of one kind only what is of that.
+async fn entries(store: &SharedStore, filter: &RunFilter, kind: Option<RangeKind>) -> Result<Vec<Entry>, StoreError> {
+    if let Some(kind) = kind {
+        let all = store.missed(&RunFilter { limit: MOST_RANGES, ..filter.clone() }).await?;
+        let limit = usize::try_from(filter.limit).unwrap_or(usize::MAX);
+        return Ok(all.into_iter().filter(|range| range.kind == kind).take(limit).map(Entry::Range).collect());
+    }
     let runs = store.history(filter).await?;
     let ranges = store.missed(filter).await?;
     let runs = runs.into_iter().map(|run| Entry::Run(Box::new(run)));
@@ -157,11 +178,17 @@ fn require_known(opened: &Opened, job: &JobName, path: &Path) -> Result<(), Fail
     if ran { Ok(()) } else { Err(unknown()) }
 }
 
-fn state(word: &str) -> Result<RunState, String> {
-    RunState::from_column(word).ok_or_else(|| {
-        let words: Vec<_> = RunState::ALL.iter().map(|state| state.as_str()).collect();
-        format!("not one of {}", words.join(", "))
-    })
+fn shown_state(word: &str) -> Result<ShownState, String> {
+    if let Some(state) = RunState::from_column(word) {
+        return Ok(ShownState::Run(state));
+    }
+    match RangeKind::from_column(word) {
+        Some(kind @ (RangeKind::Paused | RangeKind::Blackout)) => Ok(ShownState::Range(kind)),
+        _ => {
+            let words: Vec<_> = RunState::ALL.iter().map(|state| state.as_str()).collect();
+            Err(format!("not one of {}, paused, blackout", words.join(", ")))
+        }
+    }
 }
 
 /// How long its process took, if it is over.

@@ -93,7 +93,6 @@ impl Making<'_> {
             own: &self.job.keys.ticking,
             keys: &self.keys.ticking,
             zone: self.keys.ticking.timezone.or(&self.base.zone).value_or(Tz::UTC),
-            now: self.now,
         };
         ticking.schedule().map_err(|refused| self.problems.extend(refused)).ok()
     }

@@ -6,7 +6,7 @@ use crate::fixtures::{HEAD, bare, folder, warnings};
 
 #[test]
 fn what_may_surprise_is_warned_about_with_its_place_and_its_remedy() {
-    let cases: [(&str, &[&str]); 12] = [
+    let cases: [(&str, &[&str]); 14] = [
         (
             "",
             &[
@@ -17,6 +17,16 @@ fn what_may_surprise_is_warned_about_with_its_place_and_its_remedy() {
         (
             "at = \"2020-01-01\"",
             &[r#"5:1: jobs.a.at = "2020-01-01": gone by, the job runs no more by itself; move it, or remove the job"#],
+        ),
+        (
+            r#"schedule = "0 0 3 1 1 * 2020""#,
+            &[
+                r#"5:1: jobs.a.schedule = "0 0 3 1 1 * 2020": gone by, the job runs no more by itself; move it, or remove the job"#,
+            ],
+        ),
+        (
+            r#"schedule = ["@daily", "0 0 3 1 1 * 2020"]"#,
+            &[r#"5:23: jobs.a.schedule[1] = "0 0 3 1 1 * 2020": gone by, it names no more instants; remove it"#],
         ),
         (
             "every = \"1m\"\nactive_until = \"2020-01-01\"",

@@ -148,3 +148,27 @@ fn come_back(fleet: &mut Fleet, database: &Database, last: DateTime<Utc>) {
     fleet.ledger().read().assert_each_trigger_ran_once();
     fleet.ledger().read().assert_locks_held();
 }
+
+#[test]
+fn the_last_trigger_of_a_year_that_came_while_the_daemon_was_away_runs_late_and_nothing_is_refused() {
+    let mut fleet = Fleet::new();
+    let database = Database::sqlite_in(fleet.folder());
+    let at = Utc::now() + TimeDelta::seconds(6);
+    let last = at.format("%-S %-M %-H %-d %-m * %Y").to_string();
+    let schedule = Schedule::new(&fleet, &database).job("last", &last, "true", &["catch_up_max_age = \"1h\""]).job(
+        "other",
+        EVERY_SECOND,
+        "true",
+        &[],
+    );
+    fleet.start(&["a"], |host| schedule.on(host));
+    database.wait_for_run("other", "runs", |run| run.state == "succeeded");
+    fleet["a"].signal(Signal::TERM);
+    assert!(fleet["a"].wait_exit(PATIENCE).success());
+    assert!(Utc::now() < at, "the machine is too slow for this test: it was to stop before {at}");
+    eventually("the instant has come and gone", PATIENCE, || Utc::now() > at + TimeDelta::seconds(1));
+    fleet.launch("a");
+    let late = database.wait_for_run("last", "runs late", |run| run.state == "succeeded");
+    assert_eq!((late.trigger.as_str(), late.scheduled_at.timestamp()), ("catch_up", at.timestamp()));
+    fleet.drain(PATIENCE);
+}

@@ -31,6 +31,7 @@ pub fn doubts(job: &Job, place: &Place, keys: &TypedJob, now: DateTime<Utc>) -> 
         doubts.push(spent);
         return doubts;
     }
+    doubts.extend(gone_by(job, &ticks.value, now));
     let period = periods(&job.schedule, now).min();
     doubts.extend(drift(ticks));
     doubts.extend(period.and_then(|period| long_splay(ticking, period)));
@@ -46,6 +47,13 @@ fn cautions(job: &Job, ticks: &Ticks, now: DateTime<Utc>) -> Vec<Problem> {
         Some(expression.place.problem_with_remedy_inside(caution.to_string()))
     };
     job.schedule.cautions(now).into_iter().filter_map(at_its_place).collect()
+}
+
+/// Expressions of a past year, beside others that go on.
+fn gone_by(job: &Job, ticks: &Ticks, now: DateTime<Utc>) -> Vec<Problem> {
+    let Ticks::Expressions(expressions) = ticks else { return Vec::new() };
+    let spent = job.schedule.spent(now).into_iter().filter_map(|place| expressions.get(place));
+    spent.map(|expression| expression.place.problem("gone by, it names no more instants", "remove it")).collect()
 }
 
 /// A job that won't tick any more, or never could.

@@ -29,8 +29,6 @@ pub struct Ticking<'a> {
     pub keys: &'a TypedTicking,
     /// Its zone.
     pub zone: Tz,
-    /// When the files are read.
-    pub now: DateTime<Utc>,
 }
 
 impl Ticking<'_> {
@@ -100,20 +98,18 @@ impl Ticking<'_> {
     }
 
     /// Reads the expressions together, as nearly all are good; else one by one, so that each one that
-    /// is wrong, or over for good, is a problem at its own place.
+    /// is wrong is a problem at its own place.
     fn crontab(&self, expressions: &[Typed<String>]) -> Result<Schedule, Vec<Problem>> {
         let reading = self.reading();
         let texts = expressions.iter().map(|expression| expression.value.as_str());
-        let read = |schedule: Schedule| schedule.require_later_than(self.now).map(|()| schedule);
-        let together = Schedule::read(texts, &reading).and_then(read);
-        let fault: InvalidSchedule = match together {
+        let fault: InvalidSchedule = match Schedule::read(texts, &reading) {
             Ok(schedule) => return Ok(schedule),
             Err(fault) => fault,
         };
         let told =
             |place: &Typed<String>, error: &InvalidSchedule| place.place.problem_with_remedy_inside(error.to_string());
         let each = expressions.iter().filter_map(|expression| {
-            let alone = Schedule::read([expression.value.as_str()], &reading).and_then(read);
+            let alone = Schedule::read([expression.value.as_str()], &reading);
             alone.err().map(|error| told(expression, &error))
         });
         let problems: Vec<Problem> = each.collect();

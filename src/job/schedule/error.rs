@@ -1,4 +1,3 @@
-use chrono::{DateTime, SecondsFormat, Utc};
 use chrono_tz::Tz;
 
 use super::expression::Field;
@@ -76,17 +75,6 @@ pub enum InvalidSchedule {
          e.g. {{ schedule = \"0 0 1 * *\", lasts = \"20d\" }}"
     )]
     DenseBlackout,
-    /// It did fire, but never will again.
-    #[error(
-        "{expression:?} fires no more after {}; give it a later year or remove it",
-        after.to_rfc3339_opts(SecondsFormat::Secs, true)
-    )]
-    GoneBy {
-        /// The text.
-        expression: String,
-        /// The instant that was asked about.
-        after: DateTime<Utc>,
-    },
 }
 
 fn fields(count: usize) -> String {

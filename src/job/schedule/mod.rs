@@ -50,7 +50,7 @@
 //!
 //! # What it does not do
 //! It doesn't know the present: whether an expression has any instant *left* is asked by
-//! [`Schedule::require_later_than`]. Years end with 2100, and the clock changes with those that
+//! [`Schedule::spent`]. Years end with 2100, and the clock changes with those that
 //! the compiled-in tz database knows. It knows no holidays.
 
 mod blackout;
@@ -178,20 +178,13 @@ impl Schedule {
         }
     }
 
-    /// Refuses a schedule with an expression whose last instant has gone by, such as a past year.
-    ///
-    /// The instant of [`at`](Self::at) and the end of [`within`](Self::within) are meant to go by.
-    ///
-    /// # Errors
-    /// [`InvalidSchedule::GoneBy`] names the expression.
-    pub fn require_later_than(&self, now: DateTime<Utc>) -> Result<(), InvalidSchedule> {
-        let spent = match &self.source {
-            Source::Crontab(crontab) => crontab.spent_at(self.zone, now),
-            Source::Every(_) | Source::At(_) | Source::ByHand => None,
-        };
-        match spent {
-            Some(spent) => Err(InvalidSchedule::GoneBy { expression: spent.to_owned(), after: now }),
-            None => Ok(()),
+    /// The places, among [`expressions`](Self::expressions), of those whose last instant is not later than `now`, as in a
+    /// past year. They are no fault: time alone makes no schedule wrong, and what they named may still have to be
+    /// accounted for.
+    pub fn spent(&self, now: DateTime<Utc>) -> Vec<usize> {
+        match &self.source {
+            Source::Crontab(crontab) => crontab.all_spent_at(self.zone, now).collect(),
+            Source::Every(_) | Source::At(_) | Source::ByHand => Vec::new(),
         }
     }
 

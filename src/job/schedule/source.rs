@@ -91,9 +91,15 @@ impl Crontab {
 
     /// The first expression that names nothing later than `after`.
     pub(super) fn spent_at(&self, zone: Tz, after: DateTime<Utc>) -> Option<&str> {
+        self.all_spent_at(zone, after).next().map(|spent| self.expressions[spent].text())
+    }
+
+    /// The places of all such expressions.
+    pub(super) fn all_spent_at(&self, zone: Tz, after: DateTime<Utc>) -> impl Iterator<Item = usize> + '_ {
         let fires =
-            |expression: &Expression| bounded(after).and_then(|after| next_of(expression, zone, after)).is_some();
-        self.expressions.iter().find(|expression| !fires(expression)).map(Expression::text)
+            move |expression: &Expression| bounded(after).and_then(|after| next_of(expression, zone, after)).is_some();
+        let places = self.expressions.iter().enumerate();
+        places.filter(move |(_, expression)| !fires(expression)).map(|(place, _)| place)
     }
 
     /// The first instant later than `after`.
