@@ -29,14 +29,14 @@ fn check_tells_programs_where_each_problem_and_each_warning_is() {
         ("column", 1.into()),
         ("key", "jobs.a.overlap".into()),
         ("value", "\"always\"".into()),
-        ("wrong", "not one of \"skip\", \"wait\"".into()),
-        ("remedy", "write overlap = \"skip\" or \"wait\"".into()),
+        ("wrong", "not one of \"skip\", \"wait\", \"replace\"".into()),
+        ("remedy", "write overlap = \"skip\" or \"wait\" or \"replace\"".into()),
     ];
     for (name, value) in expected {
         let value: Value = value;
         assert_eq!(problem[name], value, "{name}");
     }
-    assert!(problem["problem"].as_str().unwrap().ends_with("write overlap = \"skip\" or \"wait\""));
+    assert!(problem["problem"].as_str().unwrap().ends_with("write overlap = \"skip\" or \"wait\" or \"replace\""));
 }
 
 const JOBS: &str = "[database]\nurl = \"sqlite:///tmp/never-made.db\"\n\
