@@ -151,7 +151,7 @@ fn migrate_twice(fleet: &Fleet, database: &Database) {
     assert!(without_tables.stderr.contains("cronlatch migrate"), "{without_tables:?}");
     let first = ask(&["migrate"]);
     assert_eq!((first.code, first.stderr.as_str()), (0, ""), "{first:?}");
-    assert!(first.stdout.contains("from version 0 to 2"), "{first:?}");
+    assert!(first.stdout.contains("from version 0 to 3"), "{first:?}");
     assert!(ask(&["migrate"]).stdout.contains("already"));
     assert_eq!(objects(&ask(&["runs", "--json"])), Vec::<Value>::new());
 }
