@@ -22,6 +22,14 @@ use crate::trigger::{RunId, TriggerKind, claim_delay, rank};
 /// How long a trigger that is early waits before it looks at the clock again, which may be set.
 const EARLY_STEP: Duration = Duration::from_secs(1);
 
+/// What a trigger may claim with.
+enum Room {
+    /// It may run here.
+    Free(OwnedSemaphorePermit),
+    /// It may not, but a run of its job is under way here that it replaces.
+    ToReplace,
+}
+
 /// Attends all triggers that came due together: those that this host goes first with at once, the
 /// others after the delay of their rank, and only if nobody has claimed them by then.
 pub(super) fn attend(shared: &Arc<Shared>, due: Vec<Due>) {
@@ -82,12 +90,12 @@ impl Shared {
             let Some(turn) = self.turn(&due).await else {
                 return self.unsettled.add([due.job.name.clone()]);
             };
-            let Some(permit) = self.permit(&due).await else { return };
+            let Some(room) = self.find_room(&due).await else { return };
             let pursued = pursuit.pursue(&self, &due).await;
             drop(turn);
             let answer = match pursued {
                 Pursued::Answered(Claimed::TooEarly { by }) => {
-                    drop(permit);
+                    drop(room);
                     if self.until_due(&due, by).await {
                         continue;
                     }
@@ -97,7 +105,11 @@ impl Shared {
                 Pursued::GivenUp => return self.unsettled.add([due.job.name.clone()]),
             };
             if let Some((assignment, grant)) = self.heed(&due, pursuit.claim, answer) {
-                self.run(Arc::new(assignment), grant, permit).await;
+                match room {
+                    Room::Free(permit) => self.run(Arc::new(assignment), grant, permit).await,
+                    // The run that it was to replace has just ended by itself.
+                    Room::ToReplace => self.runner.decline(&assignment, &grant).await,
+                }
             }
             return;
         }
@@ -141,11 +153,26 @@ impl Shared {
             *longest = grace.max(*longest);
             grows
         });
+        let under_way = self.under_way.count(&assignment.job.name);
         let outcome = self.runner.supervise(&assignment, &grant).await;
+        drop(under_way);
         drop(permit);
         // What was given back is not looked for at once: it would come straight back.
         if outcome == Supervised::Ended {
             self.look_for_waiting.notify_one();
+        }
+    }
+
+    /// Room for a trigger. One that replaces a run here needs none to say so: it waits in the tables then, and
+    /// has its turn once that run has gone.
+    async fn find_room(&self, due: &Due) -> Option<Room> {
+        if !matches!(due.job.overlap, Overlap::Replace(_)) {
+            return self.permit(due).await.map(Room::Free);
+        }
+        tokio::select! {
+            biased;
+            permit = self.permit(due) => permit.map(Room::Free),
+            () = self.under_way.any(&due.job.name) => Some(Room::ToReplace),
         }
     }
 

@@ -35,6 +35,7 @@ mod stopping;
 mod test_job;
 mod tick;
 mod ticker;
+mod under_way;
 mod waiting;
 
 use std::collections::BTreeSet;
@@ -61,6 +62,7 @@ use claims::ClaimGates;
 use crowd::Crowd;
 use health::Health;
 use site::{Peer, Site};
+use under_way::UnderWay;
 
 /// The longest pause between attempts to reach a database at the start.
 const LONGEST_START_PAUSE: Duration = Duration::from_secs(5);
@@ -136,6 +138,7 @@ struct Shared {
     room: Arc<Semaphore>,
     /// Written by whoever finds no room; read by `beat`.
     crowd: Crowd,
+    under_way: UnderWay,
     /// Written by each run; read where a drain ends.
     longest_grace: watch::Sender<Duration>,
     /// Notified when a run may have become free to take.
@@ -201,6 +204,7 @@ impl Daemon {
             queued: watch::Sender::new(0),
             stop,
             crowd: Crowd::default(),
+            under_way: UnderWay::default(),
             longest_grace: watch::Sender::default(),
             look_for_waiting: Notify::new(),
             look_for_lost: Notify::new(),

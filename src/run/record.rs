@@ -6,7 +6,7 @@ use super::assignment::Assignment;
 use super::supervise::{Runner, Stop, Supervised};
 use crate::clock::BootInstant;
 use crate::events::{self, RunLabel};
-use crate::store::{Ending, Finished, Follower, LockAtEnd, RunKey, StoreError};
+use crate::store::{Ending, Finished, Follower, Grant, LockAtEnd, RunKey, StoreError};
 use crate::trigger::{RunId, RunState};
 
 /// The pauses between attempts.
@@ -19,6 +19,9 @@ const TRIES_WHEN_STOPPING: u32 = 5;
 /// How long a database that answers, but refuses, is asked again: rights come back, too, but
 /// whoever took them may have meant it.
 const REFUSED_FOR: Duration = Duration::from_secs(600);
+
+/// Why a claim is given back on a host that runs as many as it may.
+const NO_ROOM: &str = "no_room";
 
 /// What is written of a run when this host is done with it.
 #[derive(Clone, Copy)]
@@ -43,6 +46,20 @@ struct Tries {
 }
 
 impl Runner {
+    /// Gives back what this host was granted and has no room for.
+    ///
+    /// # Cancel safety
+    /// Dropped, it may not have been written; recovery counts the run as lost then.
+    pub async fn decline(&self, assignment: &Assignment, grant: &Grant) {
+        let key = RunKey {
+            run: assignment.run,
+            owner: assignment.owner.clone(),
+            resource: assignment.resource.clone(),
+            token: grant.token,
+        };
+        self.give_back(assignment, &key, NO_ROOM).await;
+    }
+
     /// Gives a claim back that nothing was started for.
     pub(super) async fn give_back(&self, assignment: &Assignment, key: &RunKey, reason: &str) -> Supervised {
         events::run_given_back(assignment.label(Some(key.token)), reason);

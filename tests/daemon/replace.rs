@@ -81,6 +81,21 @@ fn a_run_that_ignores_term_is_killed_and_of_the_triggers_meanwhile_the_newest_ru
 }
 
 #[test]
+fn on_a_full_host_a_trigger_replaces_the_run_that_has_its_room() {
+    let mut fleet = Fleet::new();
+    let database = Database::sqlite_in(fleet.folder());
+    let line = first_run_holds(&fleet, "job");
+    let schedule = Schedule::new(&fleet, &database).job("job", EVERY_SECOND, &line, &[REPLACE, "wait_for = \"30s\""]);
+    fleet.start(&["a"], |host| schedule.on(host).replace("[daemon]\n", "[daemon]\nmax_running_jobs = 1\n"));
+    let beat = wait_for_beat(&fleet, "job");
+    let replaced = database.wait_for_run("job", "is replaced", |run| run.id == beat.run && run.is_final());
+    assert!(is_replaced(&replaced), "{replaced:#?}");
+    database.wait_for_run("job", "runs in its place", |run| run.token > replaced.token && run.state == "succeeded");
+    fleet.drain(PATIENCE);
+    fleet.ledger().read().assert_locks_held();
+}
+
+#[test]
 fn a_foreign_holder_is_left_alone_and_the_trigger_is_skipped() {
     let mut fleet = Fleet::new();
     let database = Database::postgres();

@@ -20,6 +20,7 @@ on_both_databases!(
     an_older_trigger_replaces_neither_a_newer_run_nor_one_that_waits,
     a_trigger_that_is_granted_supersedes_what_waits,
     whoever_has_the_lock_by_then_is_asked_to_stop,
+    what_an_older_one_gave_back_in_between_is_superseded,
     a_foreign_holder_that_came_in_between_ends_the_wait,
     a_retry_of_the_run_is_asked_to_stop,
     a_trigger_that_waits_too_long_is_skipped,
@@ -207,6 +208,19 @@ async fn whoever_has_the_lock_by_then_is_asked_to_stop(db: &TestDb) {
     let answer = one.store.take(waits, &one.claimant("job:backup")).await.unwrap();
     assert!(matches!(answer, Taken::Held(_)), "{answer:?}");
     assert_eq!(seen_by(&other).await[0].run, second.run);
+}
+
+async fn what_an_older_one_gave_back_in_between_is_superseded(db: &TestDb) {
+    let host = Host::new(db, "web-1");
+    let now = db.now().await;
+    let first = host.run(&replacing(&host, now - 9 * SECOND)).await;
+    let waits = wait_to_replace(&host, now).await;
+    stop(&host, &first).await;
+    let second = host.run(&replacing(&host, now - SECOND)).await;
+    assert!(host.store.give_back(&second, "draining").await.unwrap());
+    assert_eq!(row(&host.store, second.run).await.state, RunState::Waiting);
+    host.take(waits, "job:backup").await;
+    assert_eq!(state_of(&host, second.run).await, because(RunState::Skipped, "superseded"));
 }
 
 async fn a_foreign_holder_that_came_in_between_ends_the_wait(db: &TestDb) {

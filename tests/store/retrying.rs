@@ -2,7 +2,7 @@
 //! and the lock knows nothing of it.
 
 use cronlatch::lock::FencingToken;
-use cronlatch::store::{Claim, Claimed, Finished, LockAtEnd, Retried, RunKey, RunRow};
+use cronlatch::store::{Acquire, Claim, Claimed, Finished, LockAtEnd, Retried, RunKey, RunRow};
 use cronlatch::trigger::{RunId, RunState, TriggerKind};
 
 use super::database::TestDb;
@@ -15,6 +15,7 @@ on_both_databases!(
     the_same_retry_sent_again_answers_the_same_and_makes_no_other,
     of_the_same_retry_sent_twice_at_once_one_makes_the_attempt,
     a_retry_under_another_token_owner_or_lock_writes_nothing,
+    a_retry_under_the_live_lock_of_another_grant_writes_nothing,
     a_run_that_is_over_or_lost_is_not_tried_again,
     a_retry_whose_lock_has_just_run_out_writes_nothing,
     a_lost_retry_is_run_again_as_the_attempt_after_it,
@@ -152,6 +153,24 @@ async fn a_retry_under_another_token_owner_or_lock_writes_nothing(db: &TestDb) {
         assert_eq!(host.store.retry(&key, &failure(), RunId::generate()).await.unwrap(), Retried::Gone, "{key:?}");
     }
     assert_eq!(attempts(&host).await, [(1, RunState::Running, TriggerKind::Schedule)]);
+}
+
+/// The lock is live in both cases, and held by whom the key says: but it is not this run's.
+async fn a_retry_under_the_live_lock_of_another_grant_writes_nothing(db: &TestDb) {
+    let (host, other) = (Host::new(db, "web-1"), Host::new(db, "web-2"));
+    let first = running(&host, db, "backup").await;
+    db.let_expire("job:backup").await;
+    let mine_again = Acquire { owner: first.owner.clone(), ..attempt("job:backup", "a") };
+    let token = host.store.acquire(&mine_again).await.unwrap().granted().token;
+    let newer = RunKey { token, ..first.clone() };
+    assert_eq!(host.store.retry(&newer, &failure(), RunId::generate()).await.unwrap(), Retried::Gone);
+    db.let_expire("job:backup").await;
+    let mut restore = other.claim("restore", db.now().await);
+    restore.claimant.resource = resource("job:backup");
+    let theirs = RunKey { run: first.run, ..other.run(&restore).await };
+    db.sql(format!("UPDATE runs SET token = {} WHERE id = '{}'", theirs.token, first.run)).await;
+    assert_eq!(host.store.retry(&theirs, &failure(), RunId::generate()).await.unwrap(), Retried::Gone);
+    assert_eq!(row(&host.store, first.run).await.state, RunState::Running);
 }
 
 async fn a_run_that_is_over_or_lost_is_not_tried_again(db: &TestDb) {
