@@ -34,19 +34,19 @@ pub(super) enum Attempted {
 }
 
 impl Runner {
-    /// Starts the job's process and sees it to its end.
+    /// Starts the job's process and sees it to its end. What is left to be written of its files is written after
+    /// that, and not waited for here.
     pub(super) async fn attempt(
         &self,
         assignment: &Arc<Assignment>,
         tenure: &mut Tenure,
         ticket: &mut StopTicket,
     ) -> Attempted {
+        // Of the attempt before.
+        tenure.finish_writing(assignment).await;
         let (file, writer) = self.start_writer(assignment).await.unzip();
-        let attempted = self.execute(assignment, tenure, ticket, file).await;
-        if let Some(writer) = writer {
-            writer.finish(assignment, tenure.token).await;
-        }
-        attempted
+        tenure.writer = writer;
+        self.execute(assignment, tenure, ticket, file).await
     }
 
     async fn execute(

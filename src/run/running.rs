@@ -66,6 +66,7 @@ impl<'a> Running<'a> {
     /// Waits until no process of its tree is left, and stops it when it has to be stopped. `None` if nobody
     /// will ever say that: its shim is gone.
     pub(super) async fn run_out(mut self, pump: Option<Pump>, started_at: DateTime<Utc>) -> Option<Ending> {
+        self.catch_up_with_stops();
         let ended = self.watch(started_at).await;
         let ended_at = self.runner.clock.now();
         let output_tail = match pump {
@@ -81,6 +82,16 @@ impl<'a> Running<'a> {
         let (started_at, finished_at) = (Some(started_at), ended_at);
         let (cpu, memory_peak_kib) = (Some(ended.cpu), Some(ended.memory_peak_kib));
         Some(Ending { state, exit_code, signal, reason, started_at, finished_at, output_tail, cpu, memory_peak_kib })
+    }
+
+    /// What was asked while the process was being started, which is killed by then.
+    fn catch_up_with_stops(&mut self) {
+        let asked = *self.runner.stop.borrow();
+        if asked >= Stop::Terminate {
+            self.drained(asked);
+        } else if !self.outlives_its_lease() && self.deadline.kill_at.has_passed() {
+            self.stop(StopCause::LeaseEnding);
+        }
     }
 
     /// Everything that can happen while the tree lives.

@@ -9,6 +9,7 @@ use super::exhaustion::Exhaustion;
 use super::notices::{Notifier, Occasion, RunPings, Signal};
 use super::retrying::Next;
 use super::stops::{StopTicket, Stops};
+use super::writer::FileWriter;
 use crate::clock::{BootInstant, DatabaseClock};
 use crate::events;
 use crate::fleet::{HostName, InstanceId};
@@ -78,6 +79,17 @@ pub(super) struct Tenure {
     held_since: BootInstant,
     /// What monitoring services were told.
     pub(super) pings: Option<RunPings>,
+    /// The process that writes the files of the attempt.
+    pub(super) writer: Option<FileWriter>,
+}
+
+impl Tenure {
+    /// Waits, not for long, until the files of an attempt that is over are written.
+    pub(super) async fn finish_writing(&mut self, assignment: &Assignment) {
+        if let Some(writer) = self.writer.take() {
+            writer.finish(assignment, self.token).await;
+        }
+    }
 }
 
 impl Runner {
@@ -99,7 +111,7 @@ impl Runner {
         let ticket = self.stops.register(assignment.run);
         let held_since = BootInstant::now();
         let lease = self.keeper.hold(grant, assignment.resource.clone(), assignment.owner.clone(), timing).await;
-        let tenure = Tenure { lease, token: grant.token, held_since, pings: None };
+        let tenure = Tenure { lease, token: grant.token, held_since, pings: None, writer: None };
         self.attempts(assignment.clone(), tenure, ticket).await
     }
 
@@ -157,7 +169,7 @@ impl Runner {
         began: BootInstant,
     ) -> Supervised {
         let took = BootInstant::now().since(began);
-        let Tenure { lease, token, held_since, pings } = tenure;
+        let Tenure { lease, token, held_since, pings, writer } = tenure;
         lease.stop().await;
         announce(assignment.label(Some(token)), self.host.as_str(), ending, took);
         let key: RunKey = assignment.key(token);
@@ -165,6 +177,9 @@ impl Runner {
         self.ping_end(assignment, pings, ending);
         let ended = assignment.ended(ending, &self.host, token);
         self.notices.take(&assignment.job, &assignment.trigger.target, Occasion::Ended(Box::new(ended)));
+        if let Some(writer) = writer {
+            writer.finish(assignment, token).await;
+        }
         Supervised::Ended
     }
 
