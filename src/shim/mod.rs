@@ -5,6 +5,8 @@
 //! exit, its output, [`Child::move_deadline`], [`Child::terminate`], [`Child::kill`]. Whatever
 //! happens on the floors above, the child's process group is killed when its deadline passes.
 //!
+//! [`write_files`] is what a process of the job's own user does that writes its output to files.
+//!
 //! What is inside today is a plain child in its own process group, started by one thread that
 //! lives as long as the daemon. It guarantees that
 //! - the job's own process dies with the daemon (`PR_SET_PDEATHSIG`, which fires when the *thread*

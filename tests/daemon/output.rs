@@ -41,7 +41,7 @@ fn a_flood_of_output_is_bounded_and_counted_and_takes_nothing_from_other_jobs() 
     assert!(most - before < GROWTH, "the daemon grew from {before} to {most} KiB");
     let tail = flood.row["output_tail"].as_str().unwrap();
     assert!(tail.len() <= 8_192 && tail.len() > 8_000 && tail.lines().all(|line| line == "y"));
-    fleet.drain_log();
+    fleet.drain_and_keep(PATIENCE);
 
     let log = fleet["a"].log();
     assert_eq!(log.events("lock.lost"), Vec::<Value>::new());
@@ -85,7 +85,7 @@ fn odd_bytes_a_huge_line_and_a_last_line_without_end_are_logged() {
     let schedule = Schedule::new(&fleet, &database).job("job", EVERY_SECOND, &line, &[]);
     fleet.start(&["a"], |host| schedule.on(host));
     let ended = database.wait_for_run("job", "ends", |run| run.is_final());
-    fleet.drain_log();
+    fleet.drain_and_keep(PATIENCE);
     let (odd, huge) = ("a\\u{1b}[2Jb\\u{0}\u{fffd} \\u{202e}c", format!("x{}", "é".repeat(12_000)));
     let events = of_run(&fleet["a"], "run.output", &ended);
     let said = |stream: &str| -> Vec<(&str, bool)> {
