@@ -15,7 +15,7 @@ use crate::shim::Output;
 /// end comes at once; unless it is not, or what takes the output is slow.
 const AFTER_EXIT: Duration = Duration::from_secs(1);
 
-/// How long the lines that were not ended are waited for with.
+/// How long what takes the output is waited for with lines that have no end, when the time is up.
 const UNENDED: Duration = Duration::from_millis(100);
 
 /// Reads a job's output and passes it on, apart from the run itself: a job that writes fast delays no

@@ -22,7 +22,8 @@ fn a_flood_of_output_is_bounded_and_counted_and_takes_nothing_from_other_jobs() 
     let mut fleet = Fleet::new();
     let database = Database::sqlite_in(fleet.folder());
     let schedule = Schedule::new(&fleet, &database)
-        .timing(9_000, 1_500, 900)
+        .timing(3_000, 500, 300)
+        .log_all()
         // It begins when the long job has its lock, and the long job ends after it.
         .job("flood", EVERY_SECOND, &first_run(&format!("yes | head -c {FLOOD}; touch flooded"), "held"), &[])
         .job("long", EVERY_SECOND, &first_run("touch held; until test -e flooded; do sleep 0.1; done", "."), &[])
@@ -40,10 +41,16 @@ fn a_flood_of_output_is_bounded_and_counted_and_takes_nothing_from_other_jobs() 
     assert!(most - before < GROWTH, "the daemon grew from {before} to {most} KiB");
     let tail = flood.row["output_tail"].as_str().unwrap();
     assert!(tail.len() <= 8_192 && tail.len() > 8_000 && tail.lines().all(|line| line == "y"));
-    fleet.drain_log();
+    fleet.drain_and_keep(PATIENCE);
 
     let log = fleet["a"].log();
-    assert!(log.events("lock.lost").is_empty(), "a lease was lost");
+    assert_eq!(log.events("lock.lost"), Vec::<Value>::new());
+    let lines = log.lines();
+    let is_flood = |line: &&Value, event: &str| line["run"] == flood.id.as_str() && line["event"] == event;
+    let during = lines.iter().skip_while(|line| !is_flood(line, "run.started"));
+    let during = during.take_while(|line| !is_flood(line, "run.succeeded"));
+    let renewals = during.filter(|line| line["event"] == "lock.renewed" && line["lock"] == "job:long").count();
+    assert!(renewals >= 2, "another job's lock was renewed {renewals} times meanwhile");
     assert_accounted_for(&fleet["a"], &flood);
     for run in database.runs_of("quiet").iter().filter(|run| run.state == "succeeded") {
         assert_eq!(lines_of(&fleet["a"], run), ["a word"], "{run:#?}");
@@ -78,7 +85,7 @@ fn odd_bytes_a_huge_line_and_a_last_line_without_end_are_logged() {
     let schedule = Schedule::new(&fleet, &database).job("job", EVERY_SECOND, &line, &[]);
     fleet.start(&["a"], |host| schedule.on(host));
     let ended = database.wait_for_run("job", "ends", |run| run.is_final());
-    fleet.drain_log();
+    fleet.drain_and_keep(PATIENCE);
     let (odd, huge) = ("a\\u{1b}[2Jb\\u{0}\u{fffd} \\u{202e}c", format!("x{}", "é".repeat(12_000)));
     let events = of_run(&fleet["a"], "run.output", &ended);
     let said = |stream: &str| -> Vec<(&str, bool)> {

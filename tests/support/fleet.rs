@@ -69,23 +69,19 @@ impl Fleet {
         self.daemons.values().for_each(|daemon| drop(daemon.wait_for_event("daemon.started", |_| true)));
     }
 
-    /// As [`Self::drain`], but the daemons stay, to be asked what they said.
-    pub fn drain_log(&mut self) {
-        self.daemons.values().for_each(|daemon| daemon.signal(Signal::TERM));
-        for daemon in self.daemons.values_mut() {
-            let status = daemon.wait_exit(super::wait::PATIENCE);
-            assert!(status.success(), "{} ended with {status}", daemon.host());
-        }
-    }
-
     /// Ends all daemons by SIGTERM and waits until they have drained.
     pub fn drain(&mut self, timeout: Duration) {
+        self.drain_and_keep(timeout);
+        self.daemons.clear();
+    }
+
+    /// As [`Self::drain`], but the daemons can still be asked what they said.
+    pub fn drain_and_keep(&mut self, timeout: Duration) {
         self.daemons.values().for_each(|daemon| daemon.signal(Signal::TERM));
         for daemon in self.daemons.values_mut() {
             let status = daemon.wait_exit(timeout);
             assert!(status.success(), "{} ended with {status}", daemon.host());
         }
-        self.daemons.clear();
     }
 
     /// The daemons that were started, by host.

@@ -193,3 +193,26 @@ fn write(mut file: &File, bytes: &[u8]) -> io::Result<usize> {
 fn is_before(until: Option<Instant>) -> bool {
     until.is_some_and(|until| Instant::now() < until)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::super::rotation::numbered;
+    use super::*;
+
+    #[test]
+    fn who_comes_second_to_a_rotation_leaves_the_new_file_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("job.log");
+        let keep = OutputKeep { size: 10, files: 3, age: None };
+        let mut first = Target::new(&path, &keep);
+        first.append(b"123456789\n").unwrap();
+        let mut second = Target::new(&path, &keep);
+        let file = second.take_open().unwrap();
+        first.append(b"new\n").unwrap();
+        second.rotate(file);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new\n");
+        assert!(!numbered(&path, 2).exists());
+    }
+}

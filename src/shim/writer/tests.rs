@@ -130,6 +130,9 @@ fn two_runs_that_write_one_file_at_once_keep_every_line_whole_across_rotations()
         assert!(numbers.into_iter().eq(0..LINES), "each line of {run} is there once");
     }
     assert!(numbered(&path, 10).exists(), "it was rotated many times");
+    let sizes = (1..=500).map_while(|number| fs::metadata(numbered(&path, number)).ok()).map(|file| file.len());
+    let sizes: Vec<_> = sizes.collect();
+    assert!(sizes.iter().all(|size| *size > 45_000), "each time by one of them alone: {sizes:?}");
 }
 
 struct Pieces<'a>(&'a [u8]);
