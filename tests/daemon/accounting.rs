@@ -5,7 +5,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crate::support::tables::{Database, Run};
 use crate::support::wait::{PATIENCE, eventually_some};
 
-/// Waits until each full second from the first run of a job up to `to` has a run that is over, or
+/// Waits until each full second from the first run or missed trigger of a job up to `to` has a run that is over, or
 /// is counted in a range of missed triggers, and returns the seconds without a run.
 #[track_caller]
 pub fn wait_until_accounted(database: &Database, job: &str, to: DateTime<Utc>) -> Vec<DateTime<Utc>> {
@@ -28,7 +28,9 @@ impl Account {
     fn of(database: &Database, job: &str, to: DateTime<Utc>) -> Self {
         let runs: Vec<_> = database.runs_of(job).into_iter().filter(|run| run.scheduled_at <= to).collect();
         let ranges = database.missed_ranges(job);
-        let first = runs.first().map_or(to, |run| run.scheduled_at);
+        // What was missed right after the start lies before the first run.
+        let first_run = runs.first().map_or(to, |run| run.scheduled_at);
+        let first = ranges.iter().map(|range| range.from).fold(first_run, std::cmp::min);
         let seconds = std::iter::successors(Some(first), |at| Some(*at + TimeDelta::seconds(1)));
         let has_run = |at: &DateTime<Utc>| runs.iter().any(|run| run.scheduled_at == *at);
         let without_run: Vec<_> = seconds.take_while(|at| *at <= to).filter(|at| !has_run(at)).collect();
