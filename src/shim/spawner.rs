@@ -108,7 +108,7 @@ impl Spawner {
                 Tried::Started(child) => return Ok(*child),
                 // Others may have died with it.
                 Tried::Unheard if tries < MOST_TRIES => self.pool.clear(),
-                Tried::Unheard => return Err(SpawnError::Exhausted("one fork server after the other dies".to_owned())),
+                Tried::Unheard => return Err(SpawnError::Exhausted("no shim could be forked".to_owned())),
             }
         }
     }
